@@ -56,12 +56,19 @@ bool EdgeCollector::State::is_return_point(uint32_t block) {
   return (flags & EntryState::kReturnPoint) != 0;
 }
 
-// What has executed since the stack last changed was executed in its topmost activation.
-void EdgeCollector::State::count_context(GuestThread& thread, uint64_t clock) {
-  const uint32_t context =
-      thread.frames.empty() ? thread.outside : thread.frames.back().context;
+// What has executed since the stack last changed. An event that waited for a handler's end is older
+// than what the handler has executed, which has its context.
+inline void EdgeCollector::State::add_to_context(GuestThread& thread, uint32_t context,
+                                                 uint64_t clock) {
+  if (clock <= thread.context_clock) return;
   contexts.add_instructions(context, clock - thread.context_clock);
   thread.context_clock = clock;
+}
+
+// It was executed in the topmost activation.
+void EdgeCollector::State::count_context(GuestThread& thread, uint64_t clock) {
+  add_to_context(thread, thread.frames.empty() ? thread.outside : thread.frames.back().context,
+                 clock);
 }
 
 inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
@@ -73,6 +80,8 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
   }
   if (thread.frames.size() >= kMaxFrames) [[unlikely]]
     shed(thread, clock);
+  // An activation that a handler has delayed begins after it.
+  clock = std::max(clock, thread.resumed_at);
   const uint32_t outermost = entry.active == 0 ? Frame::kOutermost : 0;
   entry.active = 1;
   uint32_t context = 0;
@@ -112,10 +121,7 @@ void EdgeCollector::State::begin_stack(GuestThread& thread, std::span<const trac
 
 // Ends an activation that is no longer on the stack.
 inline void EdgeCollector::State::close(GuestThread& thread, const Frame& frame, uint64_t clock) {
-  if (options.contexts) {
-    contexts.add_instructions(frame.context, clock - thread.context_clock);
-    thread.context_clock = clock;
-  }
+  if (options.contexts) add_to_context(thread, frame.context, clock);
   if (!frame.outermost()) return;
   EntryState& entry = entries.data()[frame.block()];
   const uint64_t insns = clock - frame.clock;
@@ -320,10 +326,7 @@ void EdgeCollector::State::signal_returned(GuestThread& thread) {
   thread.signals.pop_back();
   thread.pending = signal.pending;
   thread.has_pending = signal.has_pending;
-  // An activation that is yet to begin begins after the handler.
-  const Follow follow = Facts::follow(cells.data()[signal.pending.run].facts);
-  if (follow == Follow::call || follow == Follow::indirect_call)
-    thread.pending.clock = thread.clock;
+  thread.resumed_at = thread.clock;
   thread.suspect = signal.suspect;
 }
 

@@ -63,6 +63,11 @@ class ContextScript {
     words_.insert(words_.end(), {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0});
     return *this;
   }
+  ContextScript& gap(trace::GapReason reason) {
+    words_.insert(words_.end(),
+                  {trace::special_word(trace::SpecialKind::gap, 2), static_cast<Word>(reason)});
+    return *this;
+  }
   ContextScript& end() {
     words_.push_back(trace::special_word(trace::SpecialKind::sample_end, 1));
     return *this;
@@ -111,6 +116,23 @@ TEST_CASE("calls that are executed nest below the stack that a sample began with
   // In block 30, called from 21 (goes on at 22), called from 11 (goes on at 12).
   s.start({22 * 16, 12 * 16}, true).call(30, 40).ret(40).plain(31).end();
   CHECK(s.contexts() == Contexts{{"11/21/30", 30 + 31}, {"11/21/30/40", 40}});
+}
+
+TEST_CASE("a handler's instructions are its own, whatever it has interrupted") {
+  using enum trace::GapReason;
+  ContextScript s;
+  // Behind a return, before its first run, behind a call, and behind a jump to what is called.
+  s.call(10, 20).ret(20);
+  s.gap(signal_delivered).gap(signal_delivered).plain(61).gap(signal_returned).plain(60);
+  s.gap(signal_returned).call(11, 20);
+  s.gap(signal_delivered).plain(60).gap(signal_returned).run(20, RunExit::jump, 30);
+  s.gap(signal_delivered).plain(60).gap(signal_returned).ret(30).call(12, 30).ret(30).plain(13);
+  CHECK(s.contexts(false) == Contexts{{"10", 10 + 11 + 12 + 13},
+                                      {"10/20", 20 + 20 + 30},
+                                      {"10/30", 30},
+                                      {"10/60", 60},
+                                      {"10/20/60", 60 + 60},
+                                      {"10/20/61", 61}});
 }
 
 TEST_CASE("a sample that returns is in the function that its stack says") {

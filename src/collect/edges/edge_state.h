@@ -116,6 +116,7 @@ struct GuestThread {
   bool has_pending = true;
   std::vector<Frame> frames;
   uint64_t context_clock = 0;             // up to here instructions have their context
+  uint64_t resumed_at = 0;                // when its last handler returned
   uint32_t outside = ContextTree::kRoot;  // context where there is no frame
   uint64_t first_return = 0;  // where the first function of a sample returns to; 0 not known
   std::vector<ActiveSignal> signals;
@@ -201,6 +202,7 @@ struct EdgeCollector::State {
             ArcId arc);
   void close(GuestThread& thread, const Frame& frame, uint64_t clock);
   void count_context(GuestThread& thread, uint64_t clock);
+  void add_to_context(GuestThread& thread, uint32_t context, uint64_t clock);
   void begin_stack(GuestThread& thread, std::span<const trace::Word> stack);
   void shed(GuestThread& thread, uint64_t clock);
   void find_caller(GuestThread& thread, const CallSite& site, uint64_t clock);
