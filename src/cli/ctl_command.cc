@@ -28,9 +28,8 @@ namespace shadowprof::cli {
 namespace {
 
 constexpr double kControlPatience_s = 5;
-constexpr double kQueuePause_s = 0.05;
 constexpr double kDumpPatience_s = 120;
-constexpr double kDumpPause_s = 0.05;
+constexpr double kPause_s = 0.05;  // before another try
 constexpr size_t kLongestAnswer_bytes = size_t{1} << 16;
 constexpr std::string_view kMaxOverhead = "max-overhead=";
 
@@ -96,7 +95,7 @@ Result<UniqueFd> connect_in_turn(const std::string& path) {
     auto fd = sample::connect_to(path);
     if (fd || fd.error().errno_value != EAGAIN) return fd;
     if (seconds_since(begun) > kControlPatience_s) return fail("the run does not answer");
-    std::this_thread::sleep_for(std::chrono::duration<double>(kQueuePause_s));
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPause_s));
   }
 }
 
@@ -125,7 +124,7 @@ Status await_dump(const std::string& path, const std::string& answer) {
     }
     SP_TRY(done);
     if (*done == "yes\n") return {};
-    std::this_thread::sleep_for(std::chrono::duration<double>(kDumpPause_s));
+    std::this_thread::sleep_for(std::chrono::duration<double>(kPause_s));
   }
   return fail("the file was not written within {:.0f} s", kDumpPatience_s);
 }

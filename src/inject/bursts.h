@@ -52,7 +52,7 @@ class Bursts final : public BurstEnd {
   using Registers = ptrace::Registers;
 
   Bursts(trace::BlockTable& table, trace::TraceSink& sink, const EngineOptions& options)
-      : options_(options), engine_(table, sink, options, this), guests_(engine_.guests()) {}
+      : options_(options_for(options)), engine_(table, sink, options_), guests_(engine_.guests()) {}
 
   // What has `deferred` appends signals to it that are to be given back (ptrace/remote_syscall.h).
 
@@ -105,6 +105,10 @@ class Bursts final : public BurstEnd {
   const Records& records() const { return engine_.records(); }
 
  private:
+  EngineOptions options_for(EngineOptions options) {
+    options.bursts = this;
+    return options;
+  }
   GuestProcess* visited() const;
   Status make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
                    std::vector<siginfo_t>& deferred);

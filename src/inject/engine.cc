@@ -32,11 +32,9 @@ std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Gu
 
 }  // namespace
 
-Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options,
-               BurstEnd* bursts)
+Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
     : table_(table),
       options_(options),
-      bursts_(bursts),
       machine_(machine_for(options_, guests_, stops_)),
       time_(machine_ ? machine_->time() : nullptr),
       records_(table, sink, options_.space.recording, time_ != nullptr ? &time_->clock() : nullptr),
@@ -162,10 +160,9 @@ void Engine::pass_turn(GuestThread& t) {
 void Engine::on_wait_over(GuestThread& t) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return;
-  const auto result = static_cast<int64_t>(regs.rax);
-  const bool is_cut = regs.in_syscall() && (result == -EINTR || regs.restart_pending());
   const emu::CachePosition at = t.process->space->cache().locate(regs.rip);
-  if (!t.wait || !is_cut || at.kind != emu::CachePosition::Kind::after_syscall) return resume(t);
+  if (!t.wait || !regs.call_is_cut_short() || at.kind != emu::CachePosition::Kind::after_syscall)
+    return resume(t);
   regs.rax = static_cast<uint64_t>(t.wait->result_when_over());
   regs.orig_rax = machine::kNoSyscall;
   take_guest_state(t, regs, at);

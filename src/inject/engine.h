@@ -32,7 +32,7 @@
 //                         │   ├─▶ Records        what is kept: executions, traces, notes, counts
 //                         │   ├─▶ Branches       what is counted of branches that stop
 //                         │   ├─▶ NewChildren    who is about to come
-//                         │   ├─▶ FixedMachine   only where programs get one machine
+//                         │   ├─▶ FixedMachine   only where programs get one machine (fixed/)
 //                         │   │     └▶ ProgramTime, TurnKeeper   and one time, and turns
 //                         │   └─▶ WindowKeeper   only where collectors may have seen enough
 //                         └─▶ StopQueue          what threads have reported
@@ -55,10 +55,10 @@
 #include "emu/translate/fragment_finder.h"
 #include "inject/branches.h"
 #include "inject/engine_options.h"
-#include "inject/fixed_machine.h"
+#include "inject/fixed/fixed_machine.h"
+#include "inject/fixed/program_time.h"
 #include "inject/guests.h"
 #include "inject/new_children.h"
-#include "inject/program_time.h"
 #include "inject/records.h"
 #include "inject/space_keeper.h"
 #include "inject/stop_queue.h"
@@ -74,23 +74,11 @@ struct ProgramEnd {
   int value = 0;  // exit status or signal
 };
 
-// Where threads come from native execution, and return to it (bursts.h).
-class BurstEnd {
- public:
-  // Something was met that cannot run under the engine: nobody is in it afterwards.
-  virtual void end_burst() = 0;
-
- protected:
-  ~BurstEnd() = default;
-};
-
 class Engine {
  public:
   using Registers = ptrace::Registers;
 
-  // `bursts`: nullptr in full mode. It need not be there yet, and outlives the engine.
-  Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options,
-         BurstEnd* bursts = nullptr);
+  Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options);
   ~Engine();
 
   // Full mode.
@@ -230,7 +218,6 @@ class Engine {
   trace::BlockTable& table_;
   StopQueue stops_;
   EngineOptions options_;
-  BurstEnd* bursts_;
   Guests guests_;
   std::unique_ptr<FixedMachine> machine_;  // where the programs get one
   ProgramTime* time_;                      // a part of it, or nullptr

@@ -13,6 +13,15 @@
 
 namespace shadowprof::inject {
 
+class BurstEnd {
+ public:
+  // Something was met that cannot run under the engine: nobody is in it afterwards.
+  virtual void end_burst() = 0;
+
+ protected:
+  ~BurstEnd() = default;
+};
+
 struct EngineOptions {
   bool follow = false;      // children, too
   bool follow_exec = true;  // what a process executes; else it goes on natively from there
@@ -26,16 +35,19 @@ struct EngineOptions {
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
   // What cpuid and the auxiliary vector say; nullptr: what the host does.
   const machine::CpuModel* processor = nullptr;
-  // The programs get one machine, the same on every host (fixed_machine.h), and start in the same
-  // way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's stop_at_cpuid.
+  // The programs get one machine, the same on every host (fixed/fixed_machine.h), and start in the
+  // same way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's
+  // stop_at_cpuid.
   bool fixed_machine = false;
   // Time is a part of it: the clock is machine::VirtualClock. Needs the translator's stop_at_rdtsc,
   // and counters.
   bool virtual_time = false;
-  // Where time is, threads take turns (turn_keeper.h), also those of several processes; by this
-  // seed, if there is one.
+  // Where time is, threads take turns (fixed/turn_keeper.h), also those of several processes; by
+  // this seed, if there is one.
   std::optional<uint64_t> schedule_seed{};
-  bool bursts = false;  // threads come from native execution, and return to it (bursts.h)
+  // Where threads come from native execution, and return to it (bursts.h); else nullptr. It need
+  // not be there yet, and outlives the engine.
+  BurstEnd* bursts = nullptr;
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
 

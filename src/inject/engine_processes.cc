@@ -49,7 +49,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
 // process go.
 bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoided) {
   GuestProcess& process = *t.process;
-  if (options_.bursts || process.space.use_count() != 1 || t.holding) return false;
+  if (options_.bursts != nullptr || process.space.use_count() != 1 || t.holding) return false;
   if (!counting()) return false;  // what a trace says of the way from here to there would be lost
   std::vector<GuestThread*> others;
   for (auto& [tid, other] : guests_.threads) {
@@ -302,10 +302,10 @@ void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char*
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
-  if (options_.bursts) {
+  if (options_.bursts != nullptr) {
     records_.notes.add_unsupported(fmt::format("process {}", process.pid.value),
                                    "went on outside the engine: " + reason);
-    return bursts_->end_burst();
+    return options_.bursts->end_burst();
   }
   process.native = true;
   std::vector<GuestThread*> all;
@@ -370,7 +370,7 @@ void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
     if (!last) return;  // it dies
     signal = *last;
   }
-  if (!options_.bursts) {
+  if (options_.bursts == nullptr) {
     if (t.tracee.detach_if_alive(signal) && t.in_group_stop) await_group_stop(t);
     return;
   }

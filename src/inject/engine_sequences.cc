@@ -28,7 +28,7 @@ void Engine::on_announced_sequence(GuestThread& t, Registers& regs) {
   const FragmentId fragment = space.cache().locate(regs.rip).fragment;
   if (!to_guest(t, regs)) return;
   if (!sequence->code.contains(regs.pc())) return enter(t, regs);
-  if (options_.bursts) {
+  if (options_.bursts != nullptr) {
     abort_sequence(t, *sequence, regs);
     return let_out(t, regs);
   }

@@ -15,6 +15,7 @@
 #include "inject/sequence_watch.h"
 #include "inject/signal_storm.h"
 #include "kernel/proc.h"
+#include "ptrace/default_action.h"
 #include "ptrace/deliver.h"
 
 namespace shadowprof::inject {
@@ -22,29 +23,28 @@ namespace {
 
 enum class Disposition { handler, nothing, stop, death, untraced_death, unknown };
 
-Disposition default_action(int signal) {
-  switch (signal) {
-    case SIGCHLD:
-    case SIGURG:
-    case SIGWINCH:
-    case SIGCONT: return Disposition::nothing;
-    case SIGSTOP:
-    case SIGTSTP:
-    case SIGTTIN:
-    case SIGTTOU: return Disposition::stop;
-    default: return Disposition::death;
+Disposition default_of(int signal) {
+  switch (ptrace::default_action(signal)) {
+    case ptrace::DefaultAction::none:
+    case ptrace::DefaultAction::go_on:
+      return Disposition::nothing;
+    case ptrace::DefaultAction::stop:
+      return Disposition::stop;
+    case ptrace::DefaultAction::death:
+      return Disposition::death;
   }
+  return Disposition::unknown;
 }
 
 Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
-  if (signal == SIGKILL || signal == SIGSTOP) return default_action(signal);
+  if (signal == SIGKILL || signal == SIGSTOP) return default_of(signal);
   const auto status = kernel::read_status(t.tracee.tid());
   if (!status) return Disposition::unknown;
   const uint64_t bit = ptrace::mask_of(signal);
   if (status->caught & bit) return Disposition::handler;
   const bool is_init = status->is_namespace_init();
   if (synchronous) return is_init ? Disposition::untraced_death : Disposition::death;
-  return is_init || (status->ignored & bit) ? Disposition::nothing : default_action(signal);
+  return is_init || (status->ignored & bit) ? Disposition::nothing : default_of(signal);
 }
 
 // Right behind the return address, at the top of the handler's stack.
@@ -127,7 +127,7 @@ bool Engine::note_ignored(GuestThread& t, const Registers& regs, const siginfo_t
   if (!may_be_storm(info)) return false;
   note_interruption(t, regs);
   t.returned_to = regs;
-  return t.storm != 0 && !regs.restart_pending();
+  return t.storm.is_storm() && !regs.restart_pending();
 }
 
 // An instruction that raises what the program blocks kills it, handler or not (kernel/signal.c
@@ -152,7 +152,7 @@ void Engine::die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause c
   if (!to_guest(t, regs)) return;
   GuestProcess& process = *t.process;
   ptrace::raise_again(cause, process.space->code().memory(), regs);
-  if (options_.bursts) return let_out(t, regs);
+  if (options_.bursts != nullptr) return let_out(t, regs);
   const Tid tid = t.tracee.tid();
   let_go(t, regs, 0);
   spaces_.release(t, trace::EndReason::exited);

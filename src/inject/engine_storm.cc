@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The moment that a thread has for itself while signals come too fast (signal_storm.h).
-#include <unistd.h>
+#include <thread>
 
 #include "inject/engine.h"
 #include "inject/signal_storm.h"
 #include "machine/same_place.h"
 
 namespace shadowprof::inject {
-namespace {
-
-constexpr unsigned kMomentUs = 40;
-// A thread may have to wait for a processor: each further round is twice as long.
-constexpr unsigned kMaxRounds = 8;
-
-}  // namespace
-
 // From guest context, with what others send kept back.
 void Engine::enter_for_a_moment(GuestThread& t, Registers& regs) {
   if (begin_hold(t)) records_.counts.holds++;
@@ -29,7 +21,7 @@ void Engine::run_for_a_moment(Tid tid, const Registers& start) {
   GuestThread* t = guests_.find(tid);
   if (t == nullptr || !t->holding) return;
   t->hold_start = start;
-  ::usleep(kMomentUs << t->hold_rounds);
+  std::this_thread::sleep_for(t->storm.moment());
   (void)t->tracee.interrupt_if_alive();
 }
 
@@ -38,11 +30,10 @@ void Engine::on_moment_over(GuestThread& t) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return;
   const bool has_run = !machine::same_place(regs, t.hold_start);
-  if (has_run || t.hold_rounds == kMaxRounds) {
+  if (has_run || !t.storm.lengthen()) {
     end_hold(t);
     return resume(t);
   }
-  t.hold_rounds++;
   resume(t);
   run_for_a_moment(t.tracee.tid(), regs);
 }

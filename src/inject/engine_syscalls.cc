@@ -84,7 +84,7 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
   regs.orig_rax = machine::kNoSyscall;
-  if (options_.bursts && ends_visit(regs, t.process->space->code().memory()))
+  if (options_.bursts != nullptr && ends_visit(regs, t.process->space->code().memory()))
     return let_out(t, regs);
   make_watched_call(t, regs);
 }
@@ -107,7 +107,7 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   if (!run_native_syscall(t, regs)) return;
   if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
   after_native_syscall(t, before, regs);
-  const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm != 0;
+  const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm.is_storm();
   in_storm ? enter_for_a_moment(t, regs) : enter(t, regs);
 }
 
@@ -117,13 +117,13 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
   switch (number_of(regs)) {
     case SYS_fork:
     case SYS_vfork:
-      return !options_.bursts;
+      return options_.bursts == nullptr;
     case SYS_clone:
     case SYS_clone3:
-      return !options_.bursts && !makes_untraced(t, regs);
+      return options_.bursts == nullptr && !makes_untraced(t, regs);
     case SYS_execve:
     case SYS_execveat:
-      if (options_.bursts) return false;
+      if (options_.bursts != nullptr) return false;
       t.cursor = regs.r15;
       t.executing = true;
       return true;

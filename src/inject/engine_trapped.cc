@@ -20,7 +20,7 @@ namespace shadowprof::inject {
 // `regs` are the guest's.
 void Engine::run_trapped(GuestThread& t, Registers& regs) {
   records_.traces.gap(t, trace::GapReason::native);
-  if (options_.bursts) return let_out(t, regs);
+  if (options_.bursts != nullptr) return let_out(t, regs);
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!t.deferred.empty()) {
     if (t.holding) end_hold(t);

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "inject/guest_clock.h"
+#include "inject/fixed/guest_clock.h"
 #include "trace/join_equal.h"
 
 namespace shadowprof::inject {

@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 
+#include "inject/fixed/virtual_machine.h"
 #include "inject/guest_thread.h"
-#include "inject/virtual_machine.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::inject {

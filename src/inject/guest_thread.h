@@ -15,12 +15,13 @@
 
 #include "base/unique_fd.h"
 #include "cache/address_space.h"
+#include "inject/fixed/socket_timeout.h"
+#include "inject/fixed/time_calls.h"
+#include "inject/fixed/timed_wait.h"
 #include "inject/restartable.h"
-#include "inject/socket_timeout.h"
-#include "inject/time_calls.h"
-#include "inject/timed_wait.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
+#include "ptrace/storm_count.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::inject {
@@ -55,10 +56,10 @@ struct GuestThread {
   GuestAddr rseq;                // its struct rseq, which is watched; null: none
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
-  std::optional<TimedWait> wait{};        // the call that it is in (program_time.h)
+  std::optional<TimedWait> wait{};        // the call that it is in (fixed/program_time.h)
   std::optional<SocketTimeout> socket{};  // until it sleeps in that call
   std::optional<ChildUsage> usage{};      // that its call is to tell
-  // See turn_keeper.h.
+  // See fixed/turn_keeper.h.
   uint64_t number = 0;     // of all threads that there were
   bool parked = false;     // stopped, and goes on when it has the turn
   bool in_call = false;    // in the gateway, in a call behind which it stops
@@ -72,11 +73,9 @@ struct GuestThread {
   ptrace::Registers returned_to{};  // by the last sigreturn, or behind an ignored signal
   ptrace::SignalledSleep sleep{};  // through ignored signals
   ptrace::CutCall cut{};           // by one
-  unsigned same_places = 0;         // interruptions in a row that were right there
-  unsigned storm = 0;               // not 0: signals come faster than they are delivered
+  ptrace::StormCount storm{};      // of interruptions there
   bool holding = false;             // the kernel keeps signals back, all system calls come to us
   ptrace::Registers hold_start{};   // where it was set going
-  unsigned hold_rounds = 0;
 
   // It comes to us behind the call that it is about to make in the gateway.
   void stop_behind_call() {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/types.h"
+#include "inject/fixed/virtual_machine.h"
 #include "inject/guest_process.h"
-#include "inject/virtual_machine.h"
 
 namespace shadowprof::inject {
 

@@ -9,12 +9,7 @@
 namespace shadowprof::inject {
 namespace {
 
-// A hold takes longer than a delivery: so many of these in one place make a storm, and after that
-// so many handlers return into a hold.
-constexpr unsigned kSamePlaces = 8;
-constexpr unsigned kStormHandlers = 16;
-
-// Where threads take turns, the engine's clock says when timers expire (virtual_timers.h).
+// Where threads take turns, the engine's clock says when timers expire (fixed/virtual_timers.h).
 bool is_of_timer(const siginfo_t& info) {
   const int signal = info.si_signo;
   const bool is_of_setitimer = signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF;
@@ -43,24 +38,19 @@ bool is_from_outside(const siginfo_t& info, const Guests& guests) {
 }
 
 void note_interruption(GuestThread& t, const ptrace::Registers& regs) {
-  t.same_places = machine::same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
-  if (t.same_places >= kSamePlaces) {
-    t.storm = kStormHandlers;
-  } else if (t.storm != 0) {
-    t.storm--;
-  }
+  t.storm.note(machine::same_place(regs, t.returned_to));
 }
 
 bool begin_hold(GuestThread& t) {
   if (!t.tracee.set_signal_mask_if_alive(ptrace::hold_signals(t.blocked))) return false;
   t.holding = true;
-  t.hold_rounds = 0;
   t.slot->trap_all_calls(true);
   return true;
 }
 
 void end_hold(GuestThread& t) {
   t.holding = false;
+  t.storm.end_moments();
   if (t.slot) t.slot->trap_all_calls(false);
   (void)t.tracee.set_signal_mask_if_alive(t.blocked);
 }

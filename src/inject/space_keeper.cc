@@ -94,7 +94,8 @@ Status SpaceKeeper::give_slot(GuestThread& t) {
   t.buffer = 0;
   const bool is_known = records_.executions.threads().knows(t.tracee.tid());
   if (!is_known) note_name(t);
-  if (!is_known || options_.bursts) records_.executions.threads().add_sample(t.tracee.tid());
+  if (!is_known || options_.bursts != nullptr)
+    records_.executions.threads().add_sample(t.tracee.tid());
   if (machine_ != nullptr) machine_->slot_given(t);
   records_.begin(t);
   return {};
@@ -119,10 +120,10 @@ void SpaceKeeper::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
   records_.conclude(t, reason);
   if (records_.counting()) records_.executions.take(t);
-  if (!options_.bursts) note_name(t);
+  if (options_.bursts == nullptr) note_name(t);
   t.process->space->release_slot(t.slot);
   t.slot = nullptr;
-  if (!options_.bursts) records_.executions.threads().ended(t.tracee.tid());
+  if (options_.bursts == nullptr) records_.executions.threads().ended(t.tracee.tid());
 }
 
 void SpaceKeeper::forget_thread(Tid tid) {
@@ -132,7 +133,7 @@ void SpaceKeeper::forget_thread(Tid tid) {
   release(*t, trace::EndReason::exited);
   guests_.threads.erase(tid);
   if (machine_ != nullptr && !guests_.has_threads(*process)) machine_->ended(*process);
-  if (options_.bursts) return;  // others will come
+  if (options_.bursts != nullptr) return;  // others will come
   leave_unused(*process);
 }
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "inject/engine_options.h"
-#include "inject/fixed_machine.h"
+#include "inject/fixed/fixed_machine.h"
 #include "inject/guests.h"
 #include "inject/records.h"
 #include "trace/block_table.h"

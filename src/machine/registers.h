@@ -7,6 +7,7 @@
 
 #include <sys/user.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -71,6 +72,10 @@ struct Registers : user_regs_struct {
     const auto result = static_cast<int64_t>(rax);
     return result == kRestartSys || result == kRestartNoIntr || result == kRestartNoHandler ||
            result == kRestartBlock;
+  }
+  // Something has interrupted the system call, which may be made again.
+  bool call_is_cut_short() const {
+    return restart_pending() || (in_syscall() && static_cast<int64_t>(rax) == -EINTR);
   }
 
   // The arguments of a system call, by the kernel's convention.

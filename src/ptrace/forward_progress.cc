@@ -3,7 +3,6 @@
 
 #include <sys/syscall.h>
 
-#include <cerrno>
 #include <utility>
 
 #include "machine/same_place.h"
@@ -12,20 +11,8 @@ namespace shadowprof::ptrace {
 
 namespace {
 
-// So many signals in one place make a storm, and so many others end it.
-constexpr unsigned kSamePlaces = 8;
-constexpr unsigned kStormSignals = 16;
-constexpr unsigned kMomentUs = 40;
-// A thread may have to wait for a processor: each further round is twice as long.
-constexpr unsigned kMaxRounds = 8;
 // A handler may not return, or work for long.
 constexpr unsigned kMostCalls = 64;
-
-// Who is in the same place again may have made that call anew.
-bool has_cut_call_short(const Registers& registers) {
-  return registers.restart_pending() ||
-         (registers.in_syscall() && static_cast<int64_t>(registers.rax) == -EINTR);
-}
 
 }  // namespace
 
@@ -42,9 +29,9 @@ void ForwardProgress::end_hold(Tracee thread, const WaitStatus& status,
                                const Registers& registers) {
   holding_ = false;
   (void)thread.set_signal_mask_if_alive(own_mask_);
-  hold_again_ = status.is_event(StopEvent::stop) && rounds_ < kMaxRounds &&
-                machine::same_place(registers, last_);
-  rounds_ = hold_again_ ? rounds_ + 1 : 0;
+  hold_again_ = status.is_event(StopEvent::stop) && machine::same_place(registers, last_) &&
+                count_.lengthen();
+  if (!hold_again_) count_.end_moments();
 }
 
 // rt_sigreturn has loaded the program's registers at its exit stop, and its mask.
@@ -62,14 +49,9 @@ void ForwardProgress::look_at_call(Tracee thread, const Registers& registers) {
 }
 
 void ForwardProgress::look_at_signal(const Registers& registers) {
-  const bool same = machine::same_place(registers, last_) && !has_cut_call_short(registers);
+  // Who is in the same place again may have made that call anew.
+  count_.note(machine::same_place(registers, last_) && !registers.call_is_cut_short());
   last_ = registers;
-  same_places_ = same ? same_places_ + 1 : 0;
-  if (same_places_ >= kSamePlaces) {
-    left_ = kStormSignals;
-  } else if (left_ != 0) {
-    left_--;
-  }
   handler_ = Handler::none;
 }
 
@@ -89,7 +71,7 @@ std::optional<std::chrono::microseconds> ForwardProgress::begin_hold(Tracee thre
       !thread.set_signal_mask_if_alive(hold_signals(own_mask_)))
     return std::nullopt;
   holding_ = true;
-  return std::chrono::microseconds(kMomentUs << rounds_);
+  return count_.moment();
 }
 
 }  // namespace shadowprof::ptrace

@@ -25,6 +25,7 @@
 #include <chrono>
 #include <optional>
 
+#include "ptrace/storm_count.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait_status.h"
 
@@ -38,7 +39,7 @@ class ForwardProgress {
   // What the program does with the signal that it goes on with.
   enum class Fate : uint8_t { no_signal, handled, ignored, other };
   std::optional<std::chrono::microseconds> begin_hold(Tracee thread, Fate fate);
-  bool is_in_storm() const { return left_ != 0; }
+  bool is_in_storm() const { return count_.is_storm(); }
 
  private:
   enum class Handler : uint8_t { none, runs, returns, has_returned };
@@ -46,11 +47,9 @@ class ForwardProgress {
   void look_at_call(Tracee thread, const Registers& registers);
   void look_at_signal(const Registers& registers);
 
-  Registers last_{};          // where it was when a signal stopped it, or when it was held
-  unsigned same_places_ = 0;  // signals in a row that came right there
-  unsigned left_ = 0;         // signals until the storm is taken to be over
-  unsigned rounds_ = 0;       // moments in a row in which it has not executed anything
-  unsigned calls_ = 0;        // stops at system calls since the signal
+  Registers last_{};  // where it was when a signal stopped it, or when it was held
+  StormCount count_;
+  unsigned calls_ = 0;  // stops at system calls since the signal
   Handler handler_ = Handler::none;
   bool holding_ = false;
   bool hold_again_ = false;

@@ -100,20 +100,19 @@ class SharedMade {
   Made* made_ = nullptr;
 };
 
-template <typename T>
-bool receive(const UniqueFd& from, T& out) {
-  ssize_t n = 0;
-  do {
-    n = ::read(from.get(), &out, sizeof out);
-  } while (n < 0 && errno == EINTR);
-  return n == sizeof out;
+// The reader of a word that cannot be sent learns of the sender's end.
+void say_ready(const UniqueFd& to) {
+  while (::write(to.get(), "", 1) < 0 && errno == EINTR) {
+  }
 }
 
-// What cannot be sent is not waited for: the reader learns of our end.
-template <typename T>
-void send(const UniqueFd& to, const T& what) {
-  while (::write(to.get(), &what, sizeof what) < 0 && errno == EINTR) {
-  }
+bool hears_ready(const UniqueFd& from) {
+  char word = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(from.get(), &word, sizeof word);
+  } while (n < 0 && errno == EINTR);
+  return n == sizeof word;
 }
 
 // The first process of the namespace. It sees nothing of its children's ends, and its last moment
@@ -124,7 +123,7 @@ void send(const UniqueFd& to, const T& what) {
   if (::mount("proc", "/proc", "proc", kOnlyFiles, nullptr) != 0) ::_exit(1);
   ::setsid();
   for (int signal = 1; signal < SIGRTMIN; signal++) ::signal(signal, SIG_IGN);
-  send(pipes.ready.writer, true);
+  say_ready(pipes.ready.writer);
   ::dup2(pipes.life.reader.get(), STDIN_FILENO);
   ::close(STDOUT_FILENO);
   ::close(STDERR_FILENO);
@@ -137,13 +136,11 @@ void send(const UniqueFd& to, const T& what) {
 
 // Returns in the program only.
 void make(Pipes& pipes, const OwnNumbers& numbers, Made& made) {
-  bool is_ready = false;
   if (enter_namespaces(numbers)) {
     const pid_t keeper = fork_sibling(made.keeper);
     if (keeper == 0) keep(pipes);
     pipes.ready.writer.reset();
-    if (keeper > 0 && receive(pipes.ready.reader, is_ready) && fork_sibling(made.program) == 0)
-      return;
+    if (keeper > 0 && hears_ready(pipes.ready.reader) && fork_sibling(made.program) == 0) return;
   }
   ::_exit(0);
 }

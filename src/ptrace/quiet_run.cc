@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "ptrace/quiet_run.h"
 
+#include "ptrace/default_action.h"
 #include "ptrace/wait.h"
 
 namespace shadowprof::ptrace {
-namespace {
-
-bool is_stop_signal(int signal) {
-  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
-}
-
-}  // namespace
-
 Result<WaitStatus> QuietRun::until(Resume how, const Wanted& wanted) {
   int signal = 0;
   for (;;) {
@@ -37,7 +30,9 @@ Result<int> QuietRun::absorb(const WaitStatus& stop) {
     if (!tracee_.get_siginfo_if_alive(info)) return thread_is_gone(tracee_.tid());
     // To send SIGCONT takes back the stop signals that are pending (signal(7)), and by us they are.
     if (info.si_signo == SIGCONT) {
-      std::erase_if(deferred_, [](const siginfo_t& i) { return is_stop_signal(i.si_signo); });
+      std::erase_if(deferred_, [](const siginfo_t& pending) {
+        return default_action(pending.si_signo) == DefaultAction::stop;
+      });
     }
     deferred_.push_back(info);
     return 0;

@@ -17,7 +17,6 @@ bool is_counted(const Collection& collection) {
 inject::EngineOptions options_for(const Collection& collection, bool counting) {
   using ptrace::TraceOptions;
   inject::EngineOptions options;
-  options.bursts = true;
   options.native_trace = shadow::trace_options(shadow::Follow::no);
   // The last that a thread has recorded is taken when it ends.
   options.trace = options.native_trace | TraceOptions::report_exit;

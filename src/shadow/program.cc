@@ -15,6 +15,7 @@
 
 #include "base/elapsed.h"
 #include "base/log.h"
+#include "ptrace/default_action.h"
 #include "ptrace/deliver.h"
 #include "ptrace/interruption.h"
 #include "ptrace/remote_memory.h"
@@ -45,9 +46,9 @@ bool is_birth(const WaitStatus& status) {
   return status.is_event(StopEvent::fork) || status.is_event(StopEvent::vfork);
 }
 
-// The default of these, if it was not changed, is to stop the process: no call sleeps on then.
+// By default, if that was not changed: no call sleeps on then.
 bool may_stop_the_process(int signal) {
-  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+  return ptrace::default_action(signal) == ptrace::DefaultAction::stop;
 }
 
 bool has_handler(Tid thread, int signal) {
@@ -57,13 +58,12 @@ bool has_handler(Tid thread, int signal) {
 
 ptrace::ForwardProgress::Fate fate_of(Tid thread, int signal) {
   using enum ptrace::ForwardProgress::Fate;
-  constexpr ptrace::SignalMask kIgnoredByDefault =
-      ptrace::mask_of(SIGCHLD) | ptrace::mask_of(SIGURG) | ptrace::mask_of(SIGWINCH);
   if (signal == 0) return no_signal;
   const auto status = kernel::read_status(thread);
   if (!status) return other;
   if (status->caught & ptrace::mask_of(signal)) return handled;
-  const bool is_ignored = (status->ignored | kIgnoredByDefault) & ptrace::mask_of(signal);
+  const bool is_ignored = (status->ignored & ptrace::mask_of(signal)) ||
+                          ptrace::default_action(signal) == ptrace::DefaultAction::none;
   return is_ignored ? ignored : other;
 }
 
@@ -397,23 +397,23 @@ void Program::begin_anew() {
 
 // Past its system calls, or to the next one of them.
 void Program::go_on(ptrace::Tracee thread, int signal) {
-  const auto held = begin_hold(thread, signal);
-  const auto known = threads_.find(thread.tid());
+  const auto found = threads_.find(thread.tid());
+  Thread* known = found != threads_.end() ? &found->second : nullptr;
+  const auto held = known != nullptr ? begin_hold(thread, *known, signal) : std::nullopt;
   const bool logged = log_ && log_->follows(thread.tid());
-  const bool looked_at = known != threads_.end() && known->second.progress.wants_calls();
-  const bool to_next_call = logged || looked_at || held || has_cut_call(thread.tid());
+  const bool looked_at =
+      known != nullptr && (known->progress.wants_calls() || known->cut.is_active());
+  const bool to_next_call = logged || looked_at || held;
   (void)(to_next_call ? thread.syscall_if_alive(signal) : thread.cont_if_alive(signal));
   if (!held) return;
   std::this_thread::sleep_for(*held);
   (void)interrupt(thread.tid());
 }
 
-std::optional<std::chrono::microseconds> Program::begin_hold(ptrace::Tracee thread, int signal) {
-  const auto known = threads_.find(thread.tid());
-  if (known == threads_.end() || known->second.cut.is_active()) return std::nullopt;
-  ptrace::ForwardProgress& progress = known->second.progress;
-  if (!progress.is_in_storm()) return std::nullopt;
-  return progress.begin_hold(thread, fate_of(thread.tid(), signal));
+std::optional<std::chrono::microseconds> Program::begin_hold(ptrace::Tracee thread, Thread& known,
+                                                             int signal) {
+  if (known.cut.is_active() || !known.progress.is_in_storm()) return std::nullopt;
+  return known.progress.begin_hold(thread, fate_of(thread.tid(), signal));
 }
 
 // A thread that stands still at each of its signals loses more than by all samples together where

@@ -139,7 +139,8 @@ class Program {
   // What was decided of its system call at the stop, again: filters may have come since.
   void look_again_at_call(ptrace::Tracee thread);
   void go_on(ptrace::Tracee thread, int signal = 0);
-  std::optional<std::chrono::microseconds> begin_hold(ptrace::Tracee thread, int signal);
+  std::optional<std::chrono::microseconds> begin_hold(ptrace::Tracee thread, Thread& known,
+                                                      int signal);
   bool try_detach(Tid tid, std::set<Tid>& ending);
   bool is_namespace_init();
   bool let_die(ptrace::Tracee thread, int signal);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/turn_order.h"
+#include "inject/fixed/turn_order.h"
 
 #include <doctest/doctest.h>
 

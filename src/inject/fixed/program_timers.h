@@ -10,10 +10,10 @@
 #include <csignal>
 #include <optional>
 
+#include "inject/fixed/timer_calls.h"
+#include "inject/fixed/timer_descriptor.h"
+#include "inject/fixed/virtual_timers.h"
 #include "inject/guests.h"
-#include "inject/timer_calls.h"
-#include "inject/timer_descriptor.h"
-#include "inject/virtual_timers.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/wait.h"
 

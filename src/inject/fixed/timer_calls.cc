@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/timer_calls.h"
+#include "inject/fixed/timer_calls.h"
 
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -9,7 +9,7 @@
 #include <array>
 #include <cerrno>
 
-#include "inject/timer_descriptor.h"
+#include "inject/fixed/timer_descriptor.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::inject {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/turn_calls.h"
+#include "inject/fixed/turn_calls.h"
 
 #include <fmt/format.h>
 #include <linux/futex.h>

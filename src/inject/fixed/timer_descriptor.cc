@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/timer_descriptor.h"
+#include "inject/fixed/timer_descriptor.h"
 
 #include <fmt/format.h>
 #include <poll.h>

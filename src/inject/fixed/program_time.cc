@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "inject/program_time.h"
+#include "inject/fixed/program_time.h"
 
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "inject/guest_clock.h"
+#include "inject/fixed/guest_clock.h"
 
 namespace shadowprof::inject {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/program_timers.h"
+#include "inject/fixed/program_timers.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

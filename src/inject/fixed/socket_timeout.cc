@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/socket_timeout.h"
+#include "inject/fixed/socket_timeout.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/timed_wait.h"
+#include "inject/fixed/timed_wait.h"
 
 #include <linux/futex.h>
 #include <linux/io_uring.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/turn_keeper.h"
+#include "inject/fixed/turn_keeper.h"
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -11,9 +11,9 @@
 #include <deque>
 
 #include "inject/call_kinds.h"
-#include "inject/guest_clock.h"
+#include "inject/fixed/guest_clock.h"
+#include "inject/fixed/turn_calls.h"
 #include "inject/thread_state.h"
-#include "inject/turn_calls.h"
 #include "kernel/table.h"
 
 namespace shadowprof::inject {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/virtual_timers.h"
+#include "inject/fixed/virtual_timers.h"
 
 #include <algorithm>
 #include <tuple>

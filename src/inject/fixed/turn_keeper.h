@@ -42,10 +42,10 @@
 #include <vector>
 
 #include "base/thread_timer.h"
+#include "inject/fixed/program_timers.h"
+#include "inject/fixed/turn_order.h"
 #include "inject/guests.h"
-#include "inject/program_timers.h"
 #include "inject/stop_queue.h"
-#include "inject/turn_order.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/wait.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/fixed_machine.h"
+#include "inject/fixed/fixed_machine.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -21,13 +21,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "inject/fixed/program_timers.h"
+#include "inject/fixed/socket_timeout.h"
+#include "inject/fixed/time_calls.h"
+#include "inject/fixed/turn_keeper.h"
 #include "inject/guests.h"
 #include "inject/native_insn.h"
-#include "inject/program_timers.h"
-#include "inject/socket_timeout.h"
 #include "inject/stop_queue.h"
-#include "inject/time_calls.h"
-#include "inject/turn_keeper.h"
 #include "machine/virtual_clock.h"
 
 namespace shadowprof::inject {

@@ -19,9 +19,9 @@
 #include <optional>
 #include <string_view>
 
+#include "inject/fixed/program_time.h"
+#include "inject/fixed/virtual_machine.h"
 #include "inject/guests.h"
-#include "inject/program_time.h"
-#include "inject/virtual_machine.h"
 #include "machine/cpu_model.h"
 
 namespace shadowprof::inject {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/virtual_machine.h"
+#include "inject/fixed/virtual_machine.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/numbered_entries.h"
-#include "inject/user_calls.h"
+#include "inject/fixed/user_calls.h"
 #include "kernel/proc.h"
 #include "machine/machine_facts.h"
 

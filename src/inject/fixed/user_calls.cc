@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/user_calls.h"
+#include "inject/fixed/user_calls.h"
 
 #include <linux/stat.h>
 #include <sys/stat.h>

@@ -14,8 +14,8 @@
 #include <span>
 
 #include "base/types.h"
-#include "inject/time_calls.h"
-#include "inject/virtual_timers.h"
+#include "inject/fixed/time_calls.h"
+#include "inject/fixed/virtual_timers.h"
 
 namespace shadowprof::inject {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "inject/time_calls.h"
+#include "inject/fixed/time_calls.h"
 
 #include <sys/resource.h>
 #include <sys/syscall.h>

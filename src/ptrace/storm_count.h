@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether signals come faster than a thread gets on, and how long a moment it has for itself then.
+//
+//   note()         at each signal that stops it
+//   is_storm()     it gets a moment of its own behind the next handler, of moment()
+//   lengthen()     the moment is over: whether it gets another one at once, twice as long
+//   end_moments()  it has got on, or something else has ended the moment
+#pragma once
+
+#include <chrono>
+
+namespace shadowprof::ptrace {
+
+class StormCount {
+ public:
+  void note(bool is_where_the_last_was) {
+    same_places_ = is_where_the_last_was ? same_places_ + 1 : 0;
+    if (same_places_ >= kSamePlaces) {
+      left_ = kStormSignals;
+    } else if (left_ != 0) {
+      left_--;
+    }
+  }
+  bool is_storm() const { return left_ != 0; }
+
+  std::chrono::microseconds moment() const { return kMoment * (1u << rounds_); }
+  // It may have waited for a processor all the time.
+  bool lengthen() {
+    if (rounds_ == kMostRounds) return false;
+    rounds_++;
+    return true;
+  }
+  void end_moments() { rounds_ = 0; }
+
+ private:
+  // A moment takes longer than a delivery: so many signals in one place make a storm, and so many
+  // others end it.
+  static constexpr unsigned kSamePlaces = 8;
+  static constexpr unsigned kStormSignals = 16;
+  static constexpr std::chrono::microseconds kMoment{40};
+  static constexpr unsigned kMostRounds = 8;
+
+  unsigned same_places_ = 0;  // signals in a row that came right where the one before did
+  unsigned left_ = 0;         // signals until the storm is taken to be over
+  unsigned rounds_ = 0;       // moments in a row in which it has not executed anything
+};
+
+}  // namespace shadowprof::ptrace
