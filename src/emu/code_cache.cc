@@ -145,6 +145,7 @@ void CodeCache::emit_gateway() {
   turn_over_ = e.offset();
   e.int3();
   e.jmp_state(offsetof(StatePage, turn_back));
+  if (recording_ == Recording::trace) emit_pace_check(e);
   branch_miss_ = e.offset();
   e.int3();
   lookup_ = branch_miss_;
@@ -172,6 +173,31 @@ void CodeCache::emit_way_out(Emitter& e) {
     e.load_through_rcx(decoder::kRcx, offsetof(StatePage, next_pc));
   }
   e.jmp_rcx();
+}
+
+// No register is changed, and no flag.
+void CodeCache::emit_pace_check(Emitter& e) {
+  constexpr int kNothings = 64;  // in a round, with a branch back
+  constexpr uint64_t kRounds = 1000;
+  pace_check_ = e.offset();
+  e.store_state(offsetof(StatePage, spill_time_rax), decoder::kRax);
+  e.store_state(offsetof(StatePage, spill_time_rdx), decoder::kRdx);
+  e.store_state(offsetof(StatePage, spill_rcx), decoder::kRcx);
+  e.rdtsc();  // its low half is enough
+  e.store_state(offsetof(StatePage, pace_from), decoder::kRax);
+  e.mov_imm(decoder::kRcx, kRounds);
+  const uint64_t round = e.here();
+  for (int i = 0; i < kNothings; i++) e.byte(0x90);  // nop
+  e.add_imm_to_rcx(-1);
+  const uint32_t over = e.jrcxz_forward();
+  e.jmp_rel32(round);
+  e.land_rel8(over);
+  e.rdtsc();
+  e.store_state(offsetof(StatePage, pace_to), decoder::kRax);
+  e.load_state(decoder::kRax, offsetof(StatePage, spill_time_rax));
+  e.load_state(decoder::kRdx, offsetof(StatePage, spill_time_rdx));
+  e.load_state(decoder::kRcx, offsetof(StatePage, spill_rcx));
+  e.jmp_state(offsetof(StatePage, pace_next));
 }
 
 std::span<uint8_t> CodeCache::room(size_t bytes) {

@@ -253,6 +253,10 @@ class CodeCache {
   uint64_t syscall_address() const { return base_ + syscall_; }
   uint64_t after_syscall_address() const { return base_ + after_syscall_; }
   uint64_t branch_miss_address() const { return base_ + branch_miss_; }
+  // A few thousand cycles of instructions that do nothing, as fast as the processor goes, and on to
+  // where state field pace_next says; pace_from and pace_to are time stamps then. Whoever shares
+  // the core makes it slower. Only where a trace is recorded.
+  uint64_t pace_check_address() const { return base_ + pace_check_; }
   // Stops, and goes on where state field turn_back says.
   uint64_t turn_over_address() const { return base_ + turn_over_; }
 
@@ -269,6 +273,7 @@ class CodeCache {
   Entry emit_open_entry(const Fragment& f, BlockId first_block);
   void emit_gateway();
   void emit_way_out(Emitter& e);
+  void emit_pace_check(Emitter& e);
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
   Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
   void publish_entry(FragmentId id, Entry entry);
@@ -296,8 +301,8 @@ class CodeCache {
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
   uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, call_over_ = 0,
-           turn_over_ = 0, branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0,
-           open_table_ = 0;
+           turn_over_ = 0, pace_check_ = 0, branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0,
+           log_full_ = 0, open_table_ = 0;
   uint64_t flushes_ = 0;
 
   ReservedArray<Fragment> fragments_;

@@ -131,6 +131,7 @@ class Executor : public Execution {
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
   void look_at_native_clock();
   void begin_next_sample(const Registers& guest);
+  void judge_stretch();
   Registers guest_at(Registers regs, GuestAddr pc) const;
 
   // executor_trace.cc
@@ -196,6 +197,7 @@ class Executor : public Execution {
     double native_s = 0;
   };
   std::optional<Passes> counted_from_;
+  std::optional<NativePace::Stretch> paced_stretch_;  // that a pace check is still to judge
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

@@ -88,6 +88,7 @@ void Executor::step_out(const Registers& regs) {
 
 void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
+    judge_stretch();
     counts_.recorded_s += clock_.since_start();
     finish_trace(cursor_, end_for_now());
     const double recorded_s = program_time(sample_seconds_);
@@ -178,9 +179,19 @@ bool Executor::take_passes(double native_s) {
   const auto instructions = space_.pace().instructions(*passes);
   if (!instructions) return true;
   const double counting_s = NativePace::kPass_s * static_cast<double>(all);
-  counts_.paced_s += EngineClock::without(native_s - from->native_s, counting_s);
-  counts_.paced_instructions += *instructions;
+  paced_stretch_ = {EngineClock::without(native_s - from->native_s, counting_s), *instructions};
   return true;
+}
+
+// The pace check behind the stretch is over.
+void Executor::judge_stretch() {
+  const auto stretch = std::exchange(paced_stretch_, std::nullopt);
+  const emu::StatePage& state = slot_->state();
+  if (!stretch || state.pace_to == 0) return;
+  const auto ticks = static_cast<uint32_t>(state.pace_to - state.pace_from);
+  if (!space_.pace().checks().was_undisturbed(ticks)) return;
+  counts_.paced_s += stretch->seconds;
+  counts_.paced_instructions += stretch->instructions;
 }
 
 void Executor::look_at_rest() {
@@ -242,6 +253,7 @@ void Executor::begin_next_sample(const Registers& guest) {
   choose_start();
   phase_ = Phase::recorded;
   space_.turn_windows(sink_);
+  slot_->state().pace_to = 0;
   budget_.seconds = next_.seconds;
   budget_.sample_number = next_.number;
   clock_.start(tid(), budget_.price, work());

@@ -37,6 +37,9 @@ void Executor::enter(const Registers& guest) {
   regs.r15 = cursor_;
   regs.gs_base = slot_->guest;
   regs.rip = space_.cache().body_address(*id);
+  if (paced_stretch_ && slot_->state().pace_to == 0) {
+    slot_->state().pace_next = std::exchange(regs.rip, space_.cache().pace_check_address());
+  }
   regs.orig_rax = machine::kNoSyscall;
   if (replica_.tracee.set_registers_if_alive(regs)) resume();
 }

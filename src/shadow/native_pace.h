@@ -27,6 +27,7 @@
 #include <span>
 #include <vector>
 
+#include "shadow/pace_checks.h"
 #include "trace/block_table.h"
 #include "trace/record.h"
 
@@ -45,6 +46,12 @@ class NativePace {
   // A pass takes so long that is natively not there.
   static constexpr double kPass_s = 1.5e-9;
 
+  // A stretch that was executed natively, and how fast the core was behind it.
+  struct Stretch {
+    double seconds = 0;
+    double instructions = 0;
+  };
+
   // How far a sample was looked at.
   struct Sample {
     size_t words = 0;
@@ -59,6 +66,8 @@ class NativePace {
   void note(Sample& sample, std::span<const trace::Word> words);
   // It is over.
   void end(Sample& sample);
+
+  PaceChecks& checks() { return checks_; }
 
   // They are never taken back.
   const std::vector<CountedBranch>& branches() const { return branches_; }
@@ -88,6 +97,7 @@ class NativePace {
   bool count_another();
 
   const trace::BlockTable& table_;
+  PaceChecks checks_;
   std::vector<CountedBranch> branches_;
   std::vector<Passed> passed_;  // of each
   // Since the last branch was added: in all, and before passes.

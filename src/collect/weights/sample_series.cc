@@ -124,7 +124,7 @@ double SampleSeries::within_pairs(const std::vector<Code*>& codes,
   return sum / static_cast<double>(n);
 }
 
-// Half as many samples at least know it as know how fast they are as they were recorded.
+// A quarter as many samples at least know it as know how fast they are as they were recorded.
 bool SampleSeries::know_native_speeds() const {
   size_t recorded = 0, native = 0;
   double seconds = 0;
@@ -133,7 +133,7 @@ bool SampleSeries::know_native_speeds() const {
     native += s.speeds.native.is_known();
     seconds += s.speeds.native.seconds;
   }
-  return seconds >= kTellingNative_s && 2 * native >= recorded;
+  return seconds >= kTellingNative_s && 4 * native >= recorded;
 }
 
 SampleSpeed SampleSeries::speed_of_alike(const Code& code) const {
