@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emu/translate/emitter.h"
+#include "emu/translate/timed_load.h"
 
 namespace shadowprof::emu {
 namespace {
@@ -180,8 +181,7 @@ void CodeCache::emit_pace_check(Emitter& e) {
   constexpr int kNothings = 64;  // in a round, with a branch back
   constexpr uint64_t kRounds = 1000;
   pace_check_ = e.offset();
-  e.store_state(offsetof(StatePage, spill_time_rax), decoder::kRax);
-  e.store_state(offsetof(StatePage, spill_time_rdx), decoder::kRdx);
+  park_time_registers(e);
   e.store_state(offsetof(StatePage, spill_rcx), decoder::kRcx);
   e.rdtsc();  // its low half is enough
   e.store_state(offsetof(StatePage, pace_from), decoder::kRax);
@@ -194,8 +194,7 @@ void CodeCache::emit_pace_check(Emitter& e) {
   e.land_rel8(over);
   e.rdtsc();
   e.store_state(offsetof(StatePage, pace_to), decoder::kRax);
-  e.load_state(decoder::kRax, offsetof(StatePage, spill_time_rax));
-  e.load_state(decoder::kRdx, offsetof(StatePage, spill_time_rdx));
+  restore_time_registers(e);
   e.load_state(decoder::kRcx, offsetof(StatePage, spill_rcx));
   e.jmp_state(offsetof(StatePage, pace_next));
 }

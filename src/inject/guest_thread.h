@@ -73,7 +73,7 @@ struct GuestThread {
   ptrace::Registers returned_to{};  // by the last sigreturn, or behind an ignored signal
   ptrace::SignalledSleep sleep{};  // through ignored signals
   ptrace::CutCall cut{};           // by one
-  ptrace::StormCount storm{};      // of interruptions there
+  ptrace::StormCount storm{};       // of interruptions there
   bool holding = false;             // the kernel keeps signals back, all system calls come to us
   ptrace::Registers hold_start{};   // where it was set going
 

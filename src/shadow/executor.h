@@ -197,7 +197,12 @@ class Executor : public Execution {
     double native_s = 0;
   };
   std::optional<Passes> counted_from_;
-  std::optional<NativePace::Stretch> paced_stretch_;  // that a pace check is still to judge
+  // What was executed natively, and a pace check is still to judge.
+  struct Stretch {
+    double seconds = 0;
+    double instructions = 0;
+  };
+  std::optional<Stretch> paced_stretch_;
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

@@ -46,12 +46,6 @@ class NativePace {
   // A pass takes so long that is natively not there.
   static constexpr double kPass_s = 1.5e-9;
 
-  // A stretch that was executed natively, and how fast the core was behind it.
-  struct Stretch {
-    double seconds = 0;
-    double instructions = 0;
-  };
-
   // How far a sample was looked at.
   struct Sample {
     size_t words = 0;

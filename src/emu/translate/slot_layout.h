@@ -66,7 +66,7 @@ struct StatePage {
   uint64_t bout_number;       // modulo kBoutGaps
   uint64_t pace_from;         // time stamps around the pace check (CodeCache::pace_check_address)
   uint64_t pace_to;
-  uint64_t pace_next;  // where it goes on
+  uint64_t pace_next;         // where it goes on
   uint64_t reserved[95];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
