@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "collect/edges/edge_state.h"
+#include "collect/linkage_stub.h"
 #include "collect/table_builder.h"
 #include "collect/thread_tables.h"
 

@@ -168,22 +168,7 @@ size_t take_record(const trace::Word* at, const trace::Word* end, Runs& runs, St
   return run.words;
 }
 
-// All records of a chunk. False: it is corrupt from some record on.
-template <typename Runs, typename Start, typename Mark, typename Use>
-bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark mark, Use use) {
-  const trace::Word* at = chunk.words.data();
-  const trace::Word* const end = at + chunk.words.size();
-  while (at < end) {
-    const size_t words = take_record(
-        at, end, runs, start_run, mark,
-        [&](RunId, auto& run, const trace::Word* record) { use(run, record); });
-    if (words == 0) return false;
-    at += words;
-  }
-  return true;
-}
-
-// How often a run was executed: as somebody else has counted (null: nobody), or as for_each_run
+// How often a run was executed: as somebody else has counted (null: nobody), or as take_record()
 // has.
 template <typename Runs>
 uint64_t executions_of(size_t run, const std::vector<uint64_t>* counted, const Runs& runs) {

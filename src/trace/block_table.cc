@@ -39,14 +39,16 @@ const char* to_string(RunExit e) {
 }
 
 BlockTable::BlockTable()
-    : blocks_(limits::kMaxBlocks),
+    : modules_(limits::kMaxBlocks),  // each has a block, at least
+      blocks_(limits::kMaxBlocks),
       runs_(limits::kMaxRuns),
       run_blocks_(limits::kMaxRunBlocks),
       slots_(limits::kMaxSlots),
       code_(limits::kMaxCodeBytes) {}
 
 ModuleId BlockTable::add_module(Module module) {
-  modules_.push_back(std::move(module));
+  own_modules_.push_back(std::make_unique<const Module>(std::move(module)));
+  modules_.push_back(own_modules_.back().get());
   return ModuleId(static_cast<uint32_t>(modules_.size() - 1));
 }
 

@@ -159,7 +159,7 @@ class BlockTable {
   // `run`'s index fields are filled in here.
   RunId add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots);
 
-  const Module& module(ModuleId id) const { return modules_[id.value]; }
+  const Module& module(ModuleId id) const { return *modules_[id.value]; }
   const Block& block(BlockId id) const { return blocks_[id.value]; }
   const Run& run(RunId id) const { return runs_[id.value]; }
   std::span<const uint8_t> code(const Block& block) const {
@@ -177,7 +177,8 @@ class BlockTable {
   size_t run_count() const { return runs_.size(); }
 
  private:
-  std::vector<Module> modules_;  // read by collectors only after the trace has ended
+  std::vector<std::unique_ptr<const Module>> own_modules_;
+  ReservedArray<const Module*> modules_;
   ReservedArray<Block> blocks_;
   ReservedArray<Run> runs_;
   ReservedArray<BlockId> run_blocks_;

@@ -25,10 +25,9 @@ using Word = uint32_t;
 inline constexpr Word kSpecialBit = 0x8000'0000u;
 
 enum class SpecialKind : uint8_t {
-  sample_start = 1,   // payload: sample number (2 words), and perhaps a stack: see StackStart
-  thread_switch = 2,  // payload: guest thread id
-  gap = 3,            // payload: GapReason; what follows is not the successor of what was before
-  sample_end = 4,     // payload: EndReason
+  sample_start = 1,  // payload: sample number (2 words), and perhaps a stack: see StackStart
+  gap = 2,           // payload: GapReason; what follows is not the successor of what was before
+  sample_end = 3,    // payload: EndReason
 };
 
 enum class GapReason : uint8_t {

@@ -89,19 +89,28 @@ TEST_CASE("samples of a replica that have one number are one observation") {
   CHECK(groups.groups()[2].last == 5);
 }
 
-TEST_CASE("counts that have new numbers begin anew") {
+TEST_CASE("groups know counts by the numbers that they have now") {
   GroupCounts groups;
-  uint64_t count = 0;
+  std::vector<uint64_t> counts(3, 0);
   for (uint64_t i = 1; i <= 4; i++) {
     groups.began(i);
-    count += 100;
-    if (groups.due()) groups.look(1, [&](size_t) { return count; });
-    if (i == 2) groups.renumbered(1, [&](size_t) { return count; });
+    for (size_t k = 0; k < counts.size(); k++) counts[k] += 100 * (k + 1);
+    if (groups.due()) groups.look(counts.size(), [&](size_t k) { return counts[k]; });
+    if (i != 2) continue;
+    // The second is gone, and the others change places.
+    groups.renumber(std::vector<uint32_t>{1, GroupCounts::kGone, 0});
+    counts = {counts[2], counts[0]};
   }
   groups.close();
-  REQUIRE(groups.groups().size() == 2);
-  CHECK(groups.groups()[0].first == 3);
-  CHECK(groups.groups()[0].total == 100);
+  REQUIRE(groups.groups().size() == 4);
+  for (const GroupCounts::Group& group : groups.groups()) {
+    const bool is_before = group.first <= 2;
+    CHECK(group.total == (is_before ? 600 : 300));
+    REQUIRE(group.entries.size() == 2);
+    CHECK(group.entries[0].index == 0);
+    CHECK(group.entries[0].count == (is_before ? 300 : 100));
+    CHECK(group.entries[1].count == (is_before ? 100 : 200));
+  }
 }
 
 TEST_CASE("what the last thread of a replica leaves is part of its group") {

@@ -79,7 +79,7 @@ TEST_CASE("a store that is further behind does not count") {
   HazardTrace t;
   const RunId store = t.store1(), other = t.store1(), load = t.load4();
   const auto hazards_behind = [&](int stores) {
-    t.words.clear();
+    t.clear();
     t.at(store, kHeap);
     for (int i = 0; i < stores; i++) t.at(other, kHeap + 0x100);
     t.at(load, kHeap);
@@ -88,7 +88,7 @@ TEST_CASE("a store that is further behind does not count") {
   CHECK(hazards_behind(63) == 1);
   CHECK(hazards_behind(64) == 0);
 
-  t.words.clear();
+  t.clear();
   t.at(store, kHeap);
   for (int i = 0; i < 199; i++) t.at(load, kHeap + 0x100);
   t.at(load, kHeap);
@@ -113,7 +113,7 @@ TEST_CASE("a locked instruction, a system call and a signal empty the window") {
   t.mark(trace::gap(trace::GapReason::signal_delivered));
   t.at(load, kHeap);
   t.at(store, kHeap);
-  t.mark(std::array<trace::Word, 2>{trace::special_word(trace::SpecialKind::thread_switch, 2), 2});
+  t.go_on_with(Tid(2));
   t.at(load, kHeap);
   CHECK(t.hazards().empty());
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "collect/loads/access_follower.h"
@@ -65,6 +66,12 @@ class MemoryTrace {
       words.insert(words.end(),
                    {static_cast<trace::Word>(slot), static_cast<trace::Word>(slot >> 32)});
   }
+  // What comes from now on is another thread's.
+  void go_on_with(Tid thread) { ended_.emplace_back(std::exchange(thread_, thread), words.size()); }
+  void clear() {
+    words.clear();
+    ended_.clear();
+  }
   template <typename Record>
   void mark(const Record& record) {
     words.insert(words.end(), record.begin(), record.end());
@@ -77,7 +84,12 @@ class MemoryTrace {
                                                       collect::AccessFollowerOptions);
   profile::Profile collect(Make make, bool sampled = false) {
     const std::unique_ptr<collect::Collector> collector = make(table, {.sampled = sampled});
-    collector->consume({Tid(1), words});
+    size_t begin = 0;
+    for (const auto& [tid, end] : ended_) {
+      collector->consume({tid, std::span(words).subspan(begin, end - begin)});
+      begin = end;
+    }
+    collector->consume({thread_, std::span(words).subspan(begin)});
     profile::Profile p;
     collector->finish(p);
     return p;
@@ -86,6 +98,8 @@ class MemoryTrace {
  private:
   ModuleId module_;
   uint64_t next_ = 0x1100;
+  Tid thread_{1};
+  std::vector<std::pair<Tid, size_t>> ended_;  // up to which of the words
 };
 
 inline constexpr uint64_t kHeap = 0x7f12'3456'0000;

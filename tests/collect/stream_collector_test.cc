@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "collect/streams/stream_rows.h"
+#include "collect/table_builder.h"
 #include "memory_trace.h"
 
 namespace {
@@ -155,4 +157,27 @@ TEST_CASE("how lines are gone through") {
   CHECK(strided.stride == -7);
   CHECK(strided.lines == 5);
   CHECK(strided.span == 29);
+}
+
+TEST_CASE("a row shows a stream, also where there is no room to remember its streams") {
+  StreamTrace t;
+  collect::AccessPlans plans(t.table);
+  const auto stream_of = [&](RunId run, uint64_t line) {
+    const uint32_t site = plans.accesses(*plans.run(run))[0].site;
+    return collect::HotStream{
+        {collect::stream_terminal(site, line), collect::stream_terminal(site, line + 1)}, 1};
+  };
+  const RunId load = t.load8(), late = t.load4();
+  std::vector<collect::HotStream> hot;
+  for (uint64_t i = 0; i < collect::StreamRows::kMostStreams; i++)
+    hot.push_back(stream_of(load, 2 * i));
+  hot.push_back(stream_of(late, 100));
+  collect::StreamRows rows;
+  rows.add_burst(plans, collect::Sequitur(1), {}, hot, 2 * hot.size());
+  profile::Profile p;
+  rows.finish(plans, collect::TableBuilder(t.table, p), false, p.tables.streams);
+  REQUIRE(p.tables.streams.size() == 2);
+  CHECK(p.tables.streams[0].streams == collect::StreamRows::kMostStreams);
+  CHECK(p.tables.streams[1].insns[0].offset == t.offset_of(late));
+  CHECK(p.tables.streams[1].references.size() == 2);
 }

@@ -19,7 +19,7 @@ struct WasteTrace : test::MemoryTrace {
   }
   size_t rows() { return waste().size(); }
   void between(RunId before, RunId after, auto what, RunId last) {
-    words.clear();
+    clear();
     at(before, kHeap);
     what();
     at(after, kHeap);
@@ -70,7 +70,7 @@ TEST_CASE("a store is dead if one other overwrites all of it") {
   t.at(both, kHeap);
   CHECK(t.rows() == 2);
 
-  t.words.clear();
+  t.clear();
   t.at(both, kHeap);
   t.at(low, kHeap);
   t.at(high, kHeap + 4);
@@ -83,7 +83,7 @@ TEST_CASE("stores across cells are overwritten as a whole") {
   t.at(first, kHeap + 5);
   t.at(second, kHeap + 5);
   REQUIRE(t.rows() == 1);
-  t.words.clear();
+  t.clear();
   t.at(first, kHeap + 5);
   t.at(second, kHeap + 6);
   CHECK(t.rows() == 0);
@@ -148,7 +148,7 @@ TEST_CASE("another size, a store to any of the bytes, or to somewhere: no repeat
   t.at(narrow, kHeap);
   CHECK(t.rows() == 0);
   const auto rows_with = [&](RunId between, uint64_t address) {
-    t.words.clear();
+    t.clear();
     t.at(first, kHeap + 4);  // of two cells
     t.at(between, address);
     t.at(second, kHeap + 4);
@@ -174,12 +174,21 @@ TEST_CASE("nothing leaks from one sample or thread into the next") {
     t.mark(trace::sample_end(trace::EndReason::budget));
   }
   CHECK(t.waste(true).empty());
-  t.words.clear();
-  for (trace::Word thread = 1; thread <= 40; thread++) {
-    t.mark(std::array<trace::Word, 2>{trace::special_word(trace::SpecialKind::thread_switch, 2),
-                                      thread});
+  t.clear();
+  for (int32_t thread = 2; thread <= 40; thread++) {
+    t.go_on_with(Tid(thread));
     round();
   }
+  CHECK(t.waste().empty());
+}
+
+TEST_CASE("each of what the table has room for is a place of its own") {
+  WasteTrace t;
+  const RunId store = t.store8(), load = t.load8();
+  constexpr uint64_t kBytes = uint64_t{collect::WasteThread::kCells} * 8;
+  constexpr uint64_t kBegin = kHeap / kBytes * kBytes;
+  for (uint64_t i = 0; i < kBytes; i += 8) t.at(store, kBegin + i);
+  for (uint64_t i = 0; i < kBytes; i += 8) t.at(load, kBegin + i);
   CHECK(t.waste().empty());
 }
 

@@ -197,13 +197,13 @@ void EdgeCollector::State::settle_threads() {
 
 void EdgeCollector::State::consume(const trace::Chunk& chunk) {
   switch_to(chunk.program_thread());
-  GuestThread* thread = &threads[chunk.thread];
+  GuestThread& thread = threads[chunk.thread];
   const std::span<const Word> words = chunk.words;
   size_t at = 0;
   while (at < words.size()) {
-    make_current(*thread);
+    make_current(thread);
     const size_t before = at;
-    at = ids_only ? count_batch<true>(*thread, words, at) : count_batch<false>(*thread, words, at);
+    at = ids_only ? count_batch<true>(thread, words, at) : count_batch<false>(thread, words, at);
     if (at == words.size()) return;
     const Word head = words[at];
     if (trace::is_special(head)) {
@@ -211,52 +211,47 @@ void EdgeCollector::State::consume(const trace::Chunk& chunk) {
       if (length == 0 || length > words.size() - at ||
           !special(thread, words.subspan(at, length))) {
         corrupt_chunks++;
-        thread->has_pending = false;
+        thread.has_pending = false;
         return;
       }
       at += length;
     } else if (at == before && (head >= kEnterRun || cells.data()[head].facts == 0 ||
                                 Facts::words(cells.data()[head].facts) > words.size() - at)) {
       corrupt_chunks++;
-      thread->has_pending = false;
+      thread.has_pending = false;
       return;
     }
   }
 }
 
-bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> record) {
+bool EdgeCollector::State::special(GuestThread& thread, std::span<const Word> record) {
   const auto payload = record.subspan(1);
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       samples++;
       by_thread.sample_began();
       sample_began(trace::sample_number(record));
-      end_activations(*thread);
+      end_activations(thread);
       if (options.contexts)
-        begin_stack(*thread, payload.subspan(std::min(payload.size(), size_t{2})));
+        begin_stack(thread, payload.subspan(std::min(payload.size(), size_t{2})));
       return true;
     case trace::SpecialKind::sample_end:
-      end_activations(*thread);
+      end_activations(thread);
       if (options.errors && trace::ends_observation(record)) observation_ended();
-      return true;
-    case trace::SpecialKind::thread_switch:
-      if (payload.empty()) return false;
-      thread = &threads[Tid(static_cast<int32_t>(payload[0]))];
-      switch_to(Tid(static_cast<int32_t>(payload[0])));
       return true;
     case trace::SpecialKind::gap:
       if (payload.empty()) return false;
       switch (static_cast<trace::GapReason>(payload[0])) {
         case trace::GapReason::signal_delivered:
-          signal_delivered(*thread);
+          signal_delivered(thread);
           return true;
         case trace::GapReason::signal_returned:
-          signal_returned(*thread);
+          signal_returned(thread);
           return true;
         case trace::GapReason::native:
         case trace::GapReason::lost:
-          if (thread->has_pending && thread->pending.run != kEnterRun) edges_without_target++;
-          thread->has_pending = false;
+          if (thread.has_pending && thread.pending.run != kEnterRun) edges_without_target++;
+          thread.has_pending = false;
           return true;
       }
       return false;

@@ -12,10 +12,10 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
-#include "collect/context_tree.h"
+#include "collect/edges/context_tree.h"
 #include "collect/edges/edge_collector.h"
+#include "collect/edges/pair_table.h"
 #include "collect/edges/thread_runs.h"
-#include "collect/pair_table.h"
 #include "collect/weights/group_counts.h"
 
 namespace shadowprof::collect {
@@ -36,9 +36,6 @@ constexpr bool needs_pair(Follow f) {
                                  1u << static_cast<uint32_t>(Follow::indirect_jump);
   return (kWithPair >> static_cast<uint32_t>(f) & 1) != 0;
 }
-
-// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
-inline constexpr uint32_t kMaxStubInsns = 2;
 
 // 16 bytes for each run. `facts` is 0 until the run is first seen; it packs what the counting pass
 // needs so that a record touches one cell and nothing else.
@@ -168,7 +165,7 @@ struct EdgeCollector::State {
   template <bool kIdsOnly>
   bool count_record(Counting& now);
   void start_run(uint32_t run);
-  bool special(GuestThread*& thread, std::span<const trace::Word> record);
+  bool special(GuestThread& thread, std::span<const trace::Word> record);
   void find_pairs(const Event* batch, size_t count);
 
   void switch_to(Tid thread);

@@ -67,19 +67,18 @@ class AccessFollower final : public Collector {
   void consume(const trace::Chunk& chunk) override {
     const trace::Word* at = chunk.words.data();
     const trace::Word* const end = at + chunk.words.size();
-    Thread* thread = &thread_of(chunk.thread);
-    chunk_ = chunk;
-    enter(*thread);
+    Thread& thread = thread_of(chunk.thread);
+    if constexpr (requires { thread.enter(chunk); }) thread.enter(chunk);
     while (at < end) {
       const size_t words = take_record({at, static_cast<size_t>(end - at)}, thread);
       if (words == 0) {
         corrupt_chunks_++;
-        thread->forget();
+        thread.forget();
         break;
       }
       at += words;
     }
-    leave(*thread);
+    if constexpr (requires { thread.leave(); }) thread.leave();
     followed_.end_chunk();
   }
 
@@ -107,7 +106,7 @@ class AccessFollower final : public Collector {
     std::unique_ptr<Thread> thread;
   };
 
-  size_t take_record(std::span<const trace::Word> words, Thread*& thread) {
+  size_t take_record(std::span<const trace::Word> words, Thread& thread) {
     const trace::Word id = words[0];
     if (id >= limits::kMaxRuns) [[unlikely]] {
       const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
@@ -117,37 +116,23 @@ class AccessFollower final : public Collector {
     }
     PlannedRun* const run = followed_.plans.run(RunId(id));
     if (run == nullptr || run->words > words.size()) return 0;
-    thread->take(*run, words.data());
+    thread.take(*run, words.data());
     return run->words;
   }
 
-  void mark(std::span<const trace::Word> record, Thread*& thread) {
+  void mark(std::span<const trace::Word> record, Thread& thread) {
     switch (trace::special_kind(record[0])) {
-      case trace::SpecialKind::thread_switch:
-        if (record.size() < 2) return;
-        leave(*thread);
-        chunk_.thread = Tid(static_cast<int32_t>(record[1]));
-        thread = &thread_of(chunk_.thread);
-        enter(*thread);
-        return;
       case trace::SpecialKind::sample_end:
-        thread->forget();
+        thread.forget();
         if (is_sampled_ && trace::ends_observation(record)) followed_.end_observation();
         return;
       case trace::SpecialKind::sample_start:
-        thread->forget();
-        if constexpr (requires { thread->begin(record); }) thread->begin(record);
+        thread.forget();
+        if constexpr (requires { thread.begin(record); }) thread.begin(record);
         return;
       default:
-        thread->interrupt();
+        thread.interrupt();
     }
-  }
-
-  void enter(Thread& thread) {
-    if constexpr (requires { thread.enter(chunk_); }) thread.enter(chunk_);
-  }
-  void leave(Thread& thread) {
-    if constexpr (requires { thread.leave(); }) thread.leave();
   }
 
   Thread& thread_of(Tid tid) {
@@ -175,7 +160,6 @@ class AccessFollower final : public Collector {
   std::vector<Owned> threads_;
   uint64_t uses_ = 0;
   uint64_t corrupt_chunks_ = 0;
-  trace::Chunk chunk_{};
 };
 
 }  // namespace shadowprof::collect

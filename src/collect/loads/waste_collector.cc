@@ -75,9 +75,9 @@ void WasteThread::store_unknown() {
 }
 
 WasteThread::Cell& WasteThread::cell_of(uint64_t cell) {
-  constexpr uint64_t kCellsOfPage = limits::kPageBytes / kCellBytes;
-  const uint64_t place = spread(cell / kCellsOfPage) >> 48;
-  const auto tag = static_cast<uint32_t>(cell / kCells) + 1;
+  const uint64_t region = cell / kCells;
+  const uint64_t place = spread(region) >> 48;  // one of the region: no two of its cells meet
+  const auto tag = static_cast<uint32_t>(region) + 1;
   Cell& found = cells_[(cell ^ place) % kCells];
   if (found.tag == tag && found.since >= begin_) [[likely]]
     return found;

@@ -98,8 +98,8 @@ void PathCollector::State::begin_thread(Thread& thread) {
 }
 
 void PathCollector::State::consume(const trace::Chunk& chunk) {
-  Thread* thread = &threads[chunk.thread];
-  if (!thread->started) begin_thread(*thread);
+  Thread& thread = threads[chunk.thread];
+  if (!thread.started) begin_thread(thread);
   known_use.seen += chunk.words.size();
   if (known && known->full()) [[unlikely]]
     relearn();
@@ -108,13 +108,11 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   while (at < end) {
     const Word* const before = at;
     const bool only_ids = ids_only;
-    if (thread->flow.node) at = follow_known(thread->flow, at, end);
-    if (at < end) at = follow_records(thread->flow, at, end);
+    if (thread.flow.node) at = follow_known(thread.flow, at, end);
+    if (at < end) at = follow_records(thread.flow, at, end);
     if (counts.full()) [[unlikely]] {
       settle_known();
-      counts.prune();
-      const std::vector<uint64_t> now = counts.counts_by_list();
-      group_counts.renumbered(now.size(), [&](size_t i) { return now[i]; });
+      group_counts.renumber(counts.prune());
     }
     if (at != before || only_ids != ids_only) continue;
     const auto left = static_cast<size_t>(end - at);
@@ -125,8 +123,8 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   }
   if (at == end) return;
   corrupt_chunks++;
-  drop(thread->flow);
-  begin_path(thread->flow, 0, false);
+  drop(thread.flow);
+  begin_path(thread.flow, 0, false);
 }
 
 // Takes one record; false when it is none. No branch depends on what it is.
@@ -421,50 +419,49 @@ void PathCollector::State::sample_began(uint64_t number) {
   group_counts.began(number);
 }
 
-bool PathCollector::State::special(Thread*& thread, std::span<const Word> record) {
+bool PathCollector::State::special(Thread& thread, std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
-      begin_thread(*thread);
+      begin_thread(thread);
       sample_began(trace::sample_number(record));
       return true;
     case trace::SpecialKind::sample_end:
       if (record.size() > 1 && record[1] == static_cast<Word>(trace::EndReason::left_region))
-        end_region(thread->flow);
-      begin_thread(*thread);
+        end_region(thread.flow);
+      begin_thread(thread);
       if (options.errors && trace::ends_observation(record) && group_counts.due()) look_at_counts();
       return true;
-    case trace::SpecialKind::thread_switch:
-      if (record.size() < 2) return false;
-      thread = &threads[Tid(static_cast<int32_t>(record[1]))];
-      if (!thread->started) begin_thread(*thread);
-      return true;
     case trace::SpecialKind::gap:
-      break;
+      return record.size() >= 2 && broke_off(thread, static_cast<trace::GapReason>(record[1]));
   }
-  if (trace::special_kind(record[0]) != trace::SpecialKind::gap || record.size() < 2) return false;
-  switch (static_cast<trace::GapReason>(record[1])) {
+  return false;
+}
+
+// What follows is not the successor of what was before. False: there is no such reason.
+bool PathCollector::State::broke_off(Thread& thread, trace::GapReason reason) {
+  switch (reason) {
     case trace::GapReason::signal_delivered:
-      if (thread->interrupted.size() >= kMaxInterrupted) {
-        drop(thread->interrupted.front());
-        thread->interrupted.erase(thread->interrupted.begin());
+      if (thread.interrupted.size() >= kMaxInterrupted) {
+        drop(thread.interrupted.front());
+        thread.interrupted.erase(thread.interrupted.begin());
       }
-      thread->interrupted.push_back(std::move(thread->flow));
-      thread->flow = {};
-      begin_path(thread->flow, 0, true);
+      thread.interrupted.push_back(std::move(thread.flow));
+      thread.flow = {};
+      begin_path(thread.flow, 0, true);
       return true;
     case trace::GapReason::signal_returned:
-      drop(thread->flow);
-      if (thread->interrupted.empty()) {
-        begin_path(thread->flow, 0, false);
+      drop(thread.flow);
+      if (thread.interrupted.empty()) {
+        begin_path(thread.flow, 0, false);
       } else {
-        thread->flow = std::move(thread->interrupted.back());
-        thread->interrupted.pop_back();
+        thread.flow = std::move(thread.interrupted.back());
+        thread.interrupted.pop_back();
       }
       return true;
     case trace::GapReason::native:
     case trace::GapReason::lost:
-      drop(thread->flow);
-      begin_path(thread->flow, 0, false);
+      drop(thread.flow);
+      begin_path(thread.flow, 0, false);
       return true;
   }
   return false;

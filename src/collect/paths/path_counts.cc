@@ -65,13 +65,14 @@ std::vector<uint64_t> PathCounts::counts_by_list() const {
   return counts;
 }
 
-void PathCounts::prune() {
+std::vector<uint32_t> PathCounts::prune() {
+  std::vector<uint32_t> numbers(lists_.size(), kGone);
   std::vector<uint64_t> weights;
   const auto count = [&](const Entry& e) { return lists_[e.list].carried + e.count; };
   const auto weight = [&](const Entry& e) { return count(e) + lists_[e.list].error; };
   for (const Entry& e : table_)
     if (e.count != 0) weights.push_back(weight(e));
-  if (weights.empty()) return;
+  if (weights.empty()) return numbers;
   const auto middle = weights.begin() + static_cast<ptrdiff_t>(weights.size() / 2);
   std::nth_element(weights.begin(), middle, weights.end());
   const uint64_t limit = *middle;
@@ -88,7 +89,7 @@ void PathCounts::prune() {
     }
     const List old = lists_[e.list];
     const auto kept = list_of(old);
-    e.list = static_cast<uint32_t>(lists.size());
+    e.list = numbers[e.list] = static_cast<uint32_t>(lists.size());
     lists.push_back(old);
     lists.back().first = static_cast<uint32_t>(elements.size());
     elements.insert(elements.end(), kept.begin(), kept.end());
@@ -96,6 +97,7 @@ void PathCounts::prune() {
   lists_ = std::move(lists);
   elements_ = std::move(elements);
   rehash(table_.size());
+  return numbers;
 }
 
 }  // namespace shadowprof::collect

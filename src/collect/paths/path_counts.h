@@ -16,11 +16,13 @@
 #include <vector>
 
 #include "base/spread.h"
+#include "collect/weights/group_counts.h"
 
 namespace shadowprof::collect {
 
 class PathCounts {
  public:
+  static constexpr uint32_t kGone = GroupCounts::kGone;
   struct Path {
     std::span<const uint32_t> list;
     uint64_t count;
@@ -61,7 +63,8 @@ class PathCounts {
   void add(uint64_t hash, std::span<const uint32_t> list, uint32_t from);
 
   bool full() const { return words_used() >= capacity_words_; }
-  void prune();
+  // What the numbers of lists have become; kGone: it is no more.
+  std::vector<uint32_t> prune();
 
   template <typename Use>
   void for_each(Use use) const {

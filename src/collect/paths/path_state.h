@@ -130,7 +130,8 @@ struct PathCollector::State {
   Step step_of(const trace::Run& run, const trace::Block& last) const;
   void sample_began(uint64_t number);
   void look_at_counts();
-  bool special(Thread*& thread, std::span<const trace::Word> record);
+  bool special(Thread& thread, std::span<const trace::Word> record);
+  bool broke_off(Thread& thread, trace::GapReason reason);
   template <bool kIdsOnly>
   bool take_record(Filling& now);
   template <bool kIdsOnly>

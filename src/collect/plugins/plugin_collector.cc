@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "collect/plugins/plugin_plan.h"
 #include "collect/table_builder.h"
@@ -41,10 +42,12 @@ class PluginCollector final : public Collector {
         plans_(table, options.plugin->description.wants),
         info_(info_of(*options.plugin)) {
     auto process = plugin::PluginProcess::start(options.keeper, options.plugin->file);
-    if (process)
-      process_ = std::move(*process);
-    else
+    if (!process)
       info_.problems.push_back("it has not begun: " + process.error().message);
+    else if ((*process)->description() != options_.plugin->description)
+      info_.problems.emplace_back("it says otherwise what it is than when it was loaded first");
+    else
+      process_ = std::move(*process);
   }
 
   void consume(const trace::Chunk& chunk) override;
@@ -88,7 +91,7 @@ class PluginCollector final : public Collector {
   Stream* stream_ = &idle_;
   Tid stream_id_{};
   Tid guest_{};
-  std::optional<Tid> announced_;
+  std::optional<std::pair<Tid, Tid>> announced_;  // stream and guest
   uint32_t told_places_ = 0;
 };
 
@@ -107,14 +110,15 @@ void PluginCollector::cut() {
 
 // Whose the next records are.
 bool PluginCollector::announce() {
-  if (announced_ == stream_id_) return true;
+  const std::pair now(stream_id_, guest_);
+  if (announced_ == now) return true;
   shadowprof_record* const to = process_->room(1, patience());
   if (to == nullptr) return false;
   *to = {};
   to->kind = SHADOWPROF_THREAD;
   to->place = static_cast<uint32_t>(stream_id_.value);
   to->number = static_cast<uint64_t>(guest_.value);
-  announced_ = stream_id_;
+  announced_ = now;
   return true;
 }
 
@@ -179,9 +183,6 @@ void PluginCollector::end_sample() {
 
 void PluginCollector::mark(std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::thread_switch:
-      if (record.size() > 1) follow(Tid(static_cast<int32_t>(record[1])), guest_);
-      return;
     case trace::SpecialKind::sample_start:
       return begin_sample(record);
     case trace::SpecialKind::sample_end:

@@ -71,9 +71,11 @@ void PluginPlans::plan_accesses(std::span<const PlannedAccess>& left, uint32_t i
   }
 }
 
-// A register's is where the record has it, or follows from where it has another one's.
+// A register's is where the record has it, or follows from where it has another one's. What is
+// always the same tells nobody anything.
 void PluginPlans::plan_result(const RecordedWords& recorded, const Insn& insn, const Step& step,
                               std::optional<PlannedRecord> element) {
+  if (insn.constant_result) return;
   PlannedRecord record;
   if (element) {
     record = *element;

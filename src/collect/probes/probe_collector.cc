@@ -52,9 +52,9 @@ class ProbeCollector final : public Collector {
   };
 
   // The words of the record; 0: it is corrupt.
-  size_t take(std::span<const Word> words, ProbeThread*& thread);
+  size_t take(std::span<const Word> words, ProbeThread& thread);
   void look_at_thread(const trace::Chunk& chunk);
-  void mark(std::span<const Word> record, ProbeThread*& thread);
+  void mark(std::span<const Word> record, ProbeThread& thread);
   void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
   void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
   void set_latency(uint64_t stamps, ProbeFacts& facts);
@@ -184,27 +184,24 @@ void ProbeCollector::take_run(const ProbedRun& run, const Word* record, ProbeThr
   thread.depart(run);
 }
 
-void ProbeCollector::mark(std::span<const Word> record, ProbeThread*& thread) {
+void ProbeCollector::mark(std::span<const Word> record, ProbeThread& thread) {
   // Whoever waits will not be told.
   const auto give_up = [&] {
-    for (const WaitingProbe& waiting : thread->waiting) count(waiting.probe, waiting.facts);
-    thread->waiting.clear();
+    for (const WaitingProbe& waiting : thread.waiting) count(waiting.probe, waiting.facts);
+    thread.waiting.clear();
   };
   switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::thread_switch:
-      if (record.size() > 1) thread = &thread_of(Tid(static_cast<int32_t>(record[1])));
-      return;
     case trace::SpecialKind::sample_start:
       give_up();
-      thread->start_sample(record);
+      thread.start_sample(record);
       // Where nothing is left out a thread begins at its beginning, unless a stack is there.
-      if (!options_.sampled && record.size() <= trace::StackStart::kHeadWords) thread->begin();
+      if (!options_.sampled && record.size() <= trace::StackStart::kHeadWords) thread.begin();
       return;
     case trace::SpecialKind::sample_end:
       give_up();
-      thread->forget();
+      thread.forget();
       // What comes next is a new thread of that number, or a new program.
-      if (!options_.sampled) thread->begin();
+      if (!options_.sampled) thread.begin();
       if (options_.sampled && trace::ends_observation(record)) end_observation();
       return;
     case trace::SpecialKind::gap:
@@ -212,14 +209,14 @@ void ProbeCollector::mark(std::span<const Word> record, ProbeThread*& thread) {
   }
   const auto reason =
       record.size() > 1 ? static_cast<trace::GapReason>(record[1]) : trace::GapReason::lost;
-  if (reason == trace::GapReason::signal_delivered) return thread->deliver_signal();
-  if (reason == trace::GapReason::signal_returned) return thread->return_from_signal();
+  if (reason == trace::GapReason::signal_delivered) return thread.deliver_signal();
+  if (reason == trace::GapReason::signal_returned) return thread.return_from_signal();
   give_up();
-  if (reason == trace::GapReason::native) return thread->run_natively();
-  thread->forget();
+  if (reason == trace::GapReason::native) return thread.run_natively();
+  thread.forget();
 }
 
-size_t ProbeCollector::take(std::span<const Word> words, ProbeThread*& thread) {
+size_t ProbeCollector::take(std::span<const Word> words, ProbeThread& thread) {
   const Word id = words[0];
   if (id >= limits::kMaxRuns) [[unlikely]] {
     const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
@@ -229,7 +226,7 @@ size_t ProbeCollector::take(std::span<const Word> words, ProbeThread*& thread) {
   }
   const ProbedRun* const run = plans_.run(RunId(id));
   if (run == nullptr || run->words > words.size()) return 0;
-  take_run(*run, words.data(), *thread);
+  take_run(*run, words.data(), thread);
   return run->words;
 }
 
@@ -247,12 +244,12 @@ void ProbeCollector::look_at_thread(const trace::Chunk& chunk) {
 void ProbeCollector::consume(const trace::Chunk& chunk) {
   look_at_thread(chunk);
   stamp_cost_.begin(chunk.thread);
-  ProbeThread* thread = &thread_of(chunk.thread);
+  ProbeThread& thread = thread_of(chunk.thread);
   for (std::span<const Word> left = chunk.words; !left.empty();) {
     const size_t words = take(left, thread);
     if (words == 0) {
       corrupt_chunks_++;
-      thread->forget();
+      thread.forget();
       break;
     }
     left = left.subspan(words);

@@ -75,18 +75,22 @@ uint32_t StreamRows::add(const AccessPlans& plans, const HotStream& stream) {
   row.sums.occurrences += stream.occurrences;
   if (row.now == 0) touched_.push_back(number);
   row.now += heat;
-  const uint64_t hash = hash_of(references);
-  if (streams_.size() >= kMostStreams && !streams_.contains(hash)) return number;
-  const auto [known, is_new] = streams_.try_emplace(hash);
-  known->second.row = number;
-  known->second.heat += heat;
-  row.sums.streams += is_new;
-  if (known->second.heat >= row.sums.hottest_heat) {
-    row.sums.hottest_heat = known->second.heat;
+  const uint64_t its_heat = heat_of(references, heat, row);
+  if (its_heat >= row.sums.hottest_heat) {
+    row.sums.hottest_heat = its_heat;
     row.sums.is_cycle = stream.is_cycle;
     row.hottest = std::move(references);
   }
   return number;
+}
+
+// In all bursts so far; in this one, where there is no room to remember it.
+uint64_t StreamRows::heat_of(const std::vector<uint64_t>& references, uint64_t heat, Row& row) {
+  const uint64_t hash = hash_of(references);
+  if (streams_.size() >= kMostStreams && !streams_.contains(hash)) return heat;
+  const auto [known, is_new] = streams_.try_emplace(hash);
+  row.sums.streams += is_new;
+  return known->second += heat;
 }
 
 // All that was done in this burst to the lines of each row's streams.

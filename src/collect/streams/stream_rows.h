@@ -63,15 +63,11 @@ class StreamRows {
     uint64_t now = 0;               // heat in this observation
     profile::ErrorSum error;
   };
-  struct Known {
-    uint64_t heat = 0;
-    uint32_t row = 0;
-  };
-
   static constexpr uint32_t kNoRow = ~0u;
 
   uint32_t row_of(const std::vector<uint64_t>& stream);
   uint32_t add(const AccessPlans& plans, const HotStream& stream);
+  uint64_t heat_of(const std::vector<uint64_t>& references, uint64_t heat, Row& row);
   void count_lines(const Sequitur& grammar, const HotStreams& finder,
                    const std::vector<HotStream>& hot, const std::vector<uint32_t>& rows_of_hot);
   profile::StreamRow finished(const Row& row, const AccessPlans& plans, const TableBuilder& builder,
@@ -79,7 +75,7 @@ class StreamRows {
 
   std::vector<Row> rows_;
   std::map<std::vector<uint32_t>, uint32_t> by_sites_;
-  std::unordered_map<uint64_t, Known> streams_;
+  std::unordered_map<uint64_t, uint64_t> streams_;  // by hash: their heat
   std::vector<uint32_t> touched_;
   uint64_t now_ = 0;  // references of this observation
   uint32_t observations_ = 0;

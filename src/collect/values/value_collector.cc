@@ -241,7 +241,11 @@ void ValueCollector::State::record(RunPlan& plan, const Word* words, Look look) 
   if (t.call != nullptr) [[unlikely]]
     meet_callee(t, plan);
   const SlotPlan* slot = slot_plans.data() + plan.first_slot;
-  if (options.by_call_site) slot = slots_in_context(plan, t);
+  if (options.by_call_site) {
+    t.sites.arrive(plan.start);
+    slot = slots_in_context(plan, t);
+    follow_calls(t, plan);
+  }
   for (const SlotPlan* const last = slot + plan.slots; slot != last; slot++) {
     uint64_t raw;
     __builtin_memcpy(&raw, words + slot->word, sizeof(raw));
@@ -261,12 +265,15 @@ void ValueCollector::State::record(RunPlan& plan, const Word* words, Look look) 
   if (plan.exit == Exit::ret) {
     t.known &= plan.written & kReturnedDouble;
     t.live = t.known;
-    if (!t.sites.empty()) t.sites.pop_back();
     return;
   }
   t.call = &plan;
   t.call_seen = is_window ? CallSeen::in_window : CallSeen::in_full;
-  if (options.by_call_site && t.sites.size() < kMaxDepth) t.sites.push_back(plan.site + 1);
+}
+
+void ValueCollector::State::follow_calls(ThreadState& t, const RunPlan& plan) const {
+  if (plan.exit == Exit::ret) t.sites.ret();
+  if (plan.exit == Exit::call) t.sites.call(plan.site + 1, sites[plan.site].returns_to.value);
 }
 
 // Where what is not captured is not recorded either, a record may have others before it that are
@@ -303,7 +310,7 @@ void ValueCollector::State::take_arguments(ThreadState& t, uint32_t callee) {
 }
 
 const SlotPlan* ValueCollector::State::slots_in_context(RunPlan& plan, const ThreadState& t) {
-  const uint32_t context = t.sites.empty() ? 0 : t.sites.back();
+  const uint32_t context = t.sites.innermost();
   if (plan.context_slots != kNone && plan.context == context)
     return slot_plans.data() + plan.context_slots;
   const auto id = static_cast<uint64_t>(&plan - plans.data());
@@ -364,14 +371,23 @@ bool ValueCollector::State::special(std::span<const Word> record) {
         sink.end_all();
       *current = {};
       return true;
-    case trace::SpecialKind::thread_switch:
-      if (record.size() < 2) return false;
-      switch_to(Tid(static_cast<int32_t>(record[1])));
-      return true;
     case trace::SpecialKind::gap:
+      if (record.size() < 2) return false;
       current->known = current->live = 0;
       current->call = nullptr;
-      return record.size() >= 2;
+      switch (static_cast<trace::GapReason>(record[1])) {
+        case trace::GapReason::signal_delivered:
+          current->sites.enter_handler();
+          break;
+        case trace::GapReason::signal_returned:
+          current->sites.leave_handler();
+          break;
+        case trace::GapReason::native:
+        case trace::GapReason::lost:
+          current->sites.lose_track();
+          break;
+      }
+      return true;
   }
   return false;
 }

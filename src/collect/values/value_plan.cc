@@ -3,6 +3,7 @@
 // What is worked out once for each run.
 #include <algorithm>
 
+#include "collect/linkage_stub.h"
 #include "collect/values/value_state.h"
 #include "decoder/insn.h"
 
@@ -35,10 +36,9 @@ uint8_t argument_of(uint8_t reg) {
   }
 }
 
-// [endbr64;] jmp [rip + x]
 bool is_stub(const trace::Block& block, std::span<const uint8_t> code) {
   const auto before = block.last_insn - block.start;
-  if (block.insns > 2 || static_cast<size_t>(before) >= code.size()) return false;
+  if (block.insns > kMaxStubInsns || static_cast<size_t>(before) >= code.size()) return false;
   const decoder::Insn jump =
       decoder::decode(code.subspan(static_cast<size_t>(before)), block.last_insn);
   if (!jump.rip_relative) return false;

@@ -17,6 +17,7 @@
 #include "base/reserved_array.h"
 #include "base/spread.h"
 #include "collect/recorded_words.h"
+#include "collect/values/call_sites.h"
 #include "collect/values/value_collector.h"
 #include "collect/values/value_entry.h"
 #include "decoder/divisor.h"
@@ -141,7 +142,7 @@ struct ThreadState {
   RunPlan* call = nullptr;      // waits for its callee
   CallSeen call_seen = CallSeen::in_full;
   uint64_t next = 0;            // where the latest record leads; 0: not known
-  std::vector<uint32_t> sites;  // 1 + call site of each frame; only by call site
+  CallSites sites;              // each 1 + its number; only by call site
 };
 
 // Where an entry's values are made; what is at an address may change.
@@ -197,6 +198,7 @@ struct ValueCollector::State {
   void pass(RunPlan& plan);
   void check_succession(ThreadState& t, const RunPlan& plan);
   void meet_callee(ThreadState& t, const RunPlan& plan);
+  void follow_calls(ThreadState& t, const RunPlan& plan) const;
   void hear_answers();
   void next_window();
   void hear_condition();
@@ -227,8 +229,6 @@ struct ValueCollector::State {
                            const std::vector<const InsnEntry*>& insn_of_row) const;
   void count_calls();
   void add_argument_rows(const TableBuilder& builder, profile::ArgumentTable& rows) const;
-
-  static constexpr size_t kMaxDepth = 1 << 16;
 
   const trace::BlockTable& table;
   const ValueCollectorOptions options;

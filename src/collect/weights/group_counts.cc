@@ -34,6 +34,24 @@ uint64_t weighted(uint64_t count, double more) {
   return static_cast<uint64_t>(std::max(1LL, std::llround(static_cast<double>(count) + more)));
 }
 
+void GroupCounts::renumber(std::span<const uint32_t> numbers) {
+  const auto in = [&](Group& group) {
+    for (Entry& entry : group.entries) entry.index = numbers[entry.index];
+    std::erase_if(group.entries, [](const Entry& entry) { return entry.index == kGone; });
+    std::ranges::sort(group.entries, {}, &Entry::index);
+  };
+  for (Series& one : series_) {
+    std::ranges::for_each(one.groups, in);
+    in(one.open);
+  }
+  // Those that are new since the last look have been none then.
+  const auto gone = static_cast<size_t>(std::ranges::count(numbers, kGone));
+  std::vector<uint64_t> before(numbers.size() - gone, 0);
+  for (size_t i = 0; i < before_.size(); i++)
+    if (numbers[i] != kGone) before[numbers[i]] = before_[i];
+  before_ = std::move(before);
+}
+
 std::vector<double> GroupCounts::weigh(const SampleWeights& weights, size_t size) {
   std::vector<double> more(size, 0);
   for (Group& group : groups_) {

@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -82,17 +83,10 @@ class GroupCounts {
   }
   // After the last look: the last groups are what they are.
   void close();
-  // The counts have other numbers now. What they are is in no group.
-  template <typename Count>
-  void renumbered(size_t size, Count count) {
-    for (Series& one : series_) {
-      one.groups.clear();
-      one.open.entries.clear();
-      one.open.total = 0;
-    }
-    before_.clear();
-    for (size_t i = 0; i < size; i++) before_.push_back(count(i));
-  }
+  // Counts have other numbers from now on, by the one that they had; kGone: there is no such count
+  // any more. Groups stay as large as they are.
+  static constexpr uint32_t kGone = ~uint32_t{0};
+  void renumber(std::span<const uint32_t> numbers);
   // Groups count as much as their samples. Returns what each of `size` counts becomes by that, less
   // what it was.
   std::vector<double> weigh(const SampleWeights& weights, size_t size);

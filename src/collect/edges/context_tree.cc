@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/context_tree.h"
+#include "collect/edges/context_tree.h"
 
 #include "base/spread.h"
 

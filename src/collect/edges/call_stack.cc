@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "collect/edges/edge_state.h"
+#include "collect/linkage_stub.h"
 
 namespace shadowprof::collect {
 namespace {
