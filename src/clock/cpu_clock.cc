@@ -184,30 +184,32 @@ Status CpuClock::watch(Tid process) {
   }
   if (whose() == EventsOf::processors) return {};
   SP_ASSIGN(const std::vector<Tid> threads, kernel::list_threads(process));
-  for (const Tid thread : threads) SP_TRY(watch_thread(thread));
+  for (const Tid thread : threads) SP_TRY(watch_thread(process, thread));
   return {};
 }
 
 Status CpuClock::watch_processors() {
   const int count = processors();
   if (static_cast<size_t>(count) > kMostProcessors) return fail("there are {} processors", count);
-  for (int processor = 0; processor < count; processor++) SP_TRY(watch_on(processor, kEverybody));
+  for (int processor = 0; processor < count; processor++)
+    SP_TRY(watch_on(processor, Tid(), kEverybody));
   return {};
 }
 
-Status CpuClock::watch_thread(Tid thread) {
+Status CpuClock::watch_thread(Tid process, Tid thread) {
   const int count = processors();
   if (watched_ + static_cast<size_t>(count) > kMostWatched)
     return fail("there are too many threads to watch each on {} processors", count);
-  given_.insert(thread);
-  for (int processor = 0; processor < count; processor++) SP_TRY(watch_on(processor, thread));
+  given_[thread] = process;
+  for (int processor = 0; processor < count; processor++)
+    SP_TRY(watch_on(processor, process, thread));
   return {};
 }
 
-Status CpuClock::watch_on(int processor, Tid thread) {
+Status CpuClock::watch_on(int processor, Tid process, Tid thread) {
   perf_event_attr ticks = of_ticks(period_, scope_);
   ticks.disabled = paused_;
-  EventRing::Events events;
+  EventRing::Events events{.process = process, .lasting = {}, .paused = {}};
   events.lasting = open_event(of_names(scope_), thread, processor);
   if (events.lasting.valid()) events.paused = open_event(ticks, thread, processor);
   if (!events.paused.valid()) {
@@ -220,6 +222,14 @@ Status CpuClock::watch_on(int processor, Tid thread) {
   SP_ASSIGN(EventRing ring, EventRing::map(std::move(events)));
   rings_.emplace(processor, std::move(ring));
   return {};
+}
+
+// Child processes have inherited its events where the kernel cannot leave them out.
+void CpuClock::forget(Tid process) {
+  processes_.erase(process);
+  if (whose() == EventsOf::processors || !scope_.threads_only) return;
+  for (auto& [processor, ring] : rings_) watched_ -= ring.forget(process);
+  std::erase_if(given_, [&](const auto& thread) { return thread.second == process; });
 }
 
 // The kernel says the one that the event was opened with (kernel/events/core.c, last_period).

@@ -55,7 +55,7 @@ class CpuClock {
   // unwatched, or some of its threads.
   Status watch(Tid process);
   // It has ended: its number may be another process's from now on.
-  void forget(Tid process) { processes_.erase(process); }
+  void forget(Tid process);
   // What has happened since the last call, in the order of time. Of threads that go on meanwhile an
   // event may come with the next call only, after later ones: one pauses it before.
   std::vector<ClockEvent> drain();
@@ -78,8 +78,8 @@ class CpuClock {
   CpuClock(std::chrono::nanoseconds period, EventScope scope) : period_(period), scope_(scope) {}
 
   Status watch_processors();
-  Status watch_thread(Tid thread);
-  Status watch_on(int processor, Tid thread);
+  Status watch_thread(Tid process, Tid thread);
+  Status watch_on(int processor, Tid process, Tid thread);
   bool is_watched(const ClockEvent& event) const;
   void mend_period(Tick& tick) const;
   void enable(bool on);
@@ -91,7 +91,7 @@ class CpuClock {
   size_t watched_ = 0;              // pairs of thread and processor
   std::map<int, EventRing> rings_;  // by processor
   std::set<Tid> processes_;
-  std::set<Tid> given_;             // to watch(): these have the period that was set last
+  std::map<Tid, Tid> given_;        // to watch(), with their processes: these have the last period
   std::vector<ClockEvent> early_;   // from before it was set
 };
 

@@ -42,6 +42,15 @@ Status EventRing::add(Events events) {
   return {};
 }
 
+// Others write to the ring by the first one's descriptor.
+size_t EventRing::forget(Tid process) {
+  const auto is_its_own = [&](const Events& events) { return events.process == process; };
+  const auto gone = std::remove_if(events_.begin() + 1, events_.end(), is_its_own);
+  const auto count = static_cast<size_t>(events_.end() - gone);
+  events_.erase(gone, events_.end());
+  return count;
+}
+
 EventRing::EventRing(EventRing&& other) noexcept
     : events_(std::move(other.events_)), memory_(std::exchange(other.memory_, nullptr)) {}
 

@@ -14,15 +14,17 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/types.h"
 #include "base/unique_fd.h"
 
 namespace shadowprof::clock {
 
 class EventRing {
  public:
-  // What a thread has on this processor: an event that goes on for as long as the ring is there,
-  // and one that can be paused.
+  // What a thread of `process` has on this processor: an event that goes on for as long as the ring
+  // is there, and one that can be paused.
   struct Events {
+    Tid process;
     UniqueFd lasting;
     UniqueFd paused;
   };
@@ -30,6 +32,8 @@ class EventRing {
   static Result<EventRing> map(Events first);
   // One more thread writes here.
   Status add(Events events);
+  // The process's are no more, but for the ring's first. Returns how many these were.
+  size_t forget(Tid process);
   EventRing(EventRing&& other) noexcept;
   EventRing& operator=(EventRing&&) = delete;
   ~EventRing();

@@ -148,6 +148,7 @@ void TimeAccount::finish(profile::Profile& profile) {
   for (const auto& [key, spent] : course_.rows())
     profile.tables.course.push_back(
         {key.slice, index[key.thread], in_profile(key.place), spent.user_ns, spent.kernel_ns});
+  if (course_.left_out() != 0) profile.coverage.events["course_left_out"] += course_.left_out();
   profile::normalise(profile.tables);
   profile::join_threads_by_id(profile);
 }

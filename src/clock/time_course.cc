@@ -18,7 +18,10 @@ void TimeCourse::add(uint64_t at_ns, Thread thread, profile::CodeRef place, cons
     double_slices();
     return add(at_ns, thread, place, spent);
   }
-  if (rows_.size() < kMostRows) rows_.emplace(key, spent);
+  if (rows_.size() < kMostRows)
+    rows_.emplace(key, spent);
+  else
+    left_out_++;
 }
 
 void TimeCourse::double_slices() {

@@ -2,7 +2,7 @@
 //
 // Ticks by moment, thread and place. Memory is bounded: where there would be more slices of the
 // time than kMostSlices, or more rows than kMostRows, slices become twice as long. When few are
-// left new rows are left out.
+// left new rows are left out, and counted.
 #pragma once
 
 #include <cmath>
@@ -52,6 +52,7 @@ class TimeCourse {
   void scale(Thread thread, double factor);
   uint64_t slice_us() const { return slice_us_; }
   const std::map<Key, Spent>& rows() const { return rows_; }
+  uint64_t left_out() const { return left_out_; }  // ticks
 
  private:
   void double_slices();
@@ -59,6 +60,7 @@ class TimeCourse {
   uint64_t begun_ns_;
   uint64_t slice_us_ = kShortestSlice_us;
   std::map<Key, Spent> rows_;
+  uint64_t left_out_ = 0;
 };
 
 }  // namespace shadowprof::clock

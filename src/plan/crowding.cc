@@ -22,7 +22,7 @@ bool Crowding::is_crowded_out(const Waiting& replica) {
 }
 
 double Crowding::ended(const Waiting& replica, double ours, size_t living) {
-  const double cost = cost_of(replica.used_s + ours);
+  const double cost = charge(replica.used_s + ours);
   const double waiting = waiting_share(replica);
   if (living > 1 && max_shadows_ > 1) {
     judge_company(waiting, living);

@@ -28,12 +28,12 @@ class Crowding {
   Crowding(size_t max_shadows, double busy_core_share)
       : max_shadows_(max_shadows), busy_core_share_(busy_core_share), shadows_(max_shadows) {}
 
-  // It was measured again: what others on the machine do only ever adds to it. Returns what it is
-  // now as a share of what it was taken for.
+  // It was measured again: what others on the machine do only ever adds to it. Returns what
+  // charge() has said too much, in seconds.
   double measured_again(double busy_core_share) {
     const double before =
         std::exchange(busy_core_share_, std::min(busy_core_share_, busy_core_share));
-    return before > 0 ? busy_core_share_ / before : 1;
+    return (before - busy_core_share_) * beside_s_;
   }
   bool at_idle_priority() const { return at_idle_priority_; }
   // So many may live at a time.
@@ -41,6 +41,12 @@ class Crowding {
   // What `seconds` of ours cost the program.
   double cost_of(double seconds) const {
     return at_idle_priority_ ? busy_core_share_ * seconds : seconds;
+  }
+
+  // The same, of seconds that it is to be charged for.
+  double charge(double seconds) {
+    if (at_idle_priority_) beside_s_ += seconds;
+    return cost_of(seconds);
   }
 
   // A replica that lives has waited most of its life.
@@ -55,6 +61,7 @@ class Crowding {
 
   size_t max_shadows_;
   double busy_core_share_;
+  double beside_s_ = 0;  // charged at that share
   size_t shadows_;
   bool at_idle_priority_ = true;
 };

@@ -14,18 +14,9 @@ const char* name_of(Cause cause) {
   return kNames[static_cast<size_t>(cause)];
 }
 
-void Ledger::spend(Cause cause, double seconds, What on) {
-  by_cause_[static_cast<size_t>(cause)] += seconds;
-  by_step_[static_cast<size_t>(on)] += seconds;
-}
-
 void Ledger::charge_signals(uint64_t so_far, const Prices& prices) {
   const auto sent = static_cast<double>(so_far - std::exchange(signals_, so_far));
   spend(Cause::signals, prices.signal_s * sent);
-}
-
-void Ledger::revise(Cause cause, double factor) {
-  by_cause_[static_cast<size_t>(cause)] *= factor;
 }
 
 void Ledger::set_share(double max_overhead_share, double now_s) {

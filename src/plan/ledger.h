@@ -16,7 +16,6 @@
 
 #include "plan/plan_limits.h"
 #include "plan/prices.h"
-#include "plan/step.h"
 
 namespace shadowprof::plan {
 
@@ -42,19 +41,17 @@ class Ledger {
   Ledger(double max_overhead_share, double begins_s)
       : share_(max_overhead_share), begins_s_(begins_s) {}
 
-  // For which step, if for one that has a price of its own.
-  void spend(Cause cause, double seconds, What on = What::wait);
+  void spend(Cause cause, double seconds) { by_cause_[static_cast<size_t>(cause)] += seconds; }
   // The programs were sent so many in all.
   void charge_signals(uint64_t so_far, const Prices& prices);
-  // All that was spent so was worth only this share of it.
-  void revise(Cause cause, double factor);
+  // It was not spent.
+  void take_back(Cause cause, double seconds) { spend(cause, -seconds); }
 
   double share() const { return share_; }
   // From now on; what was allowed before stays.
   void set_share(double max_overhead_share, double now_s);
   double spent_s() const;
   double spent_s(Cause cause) const { return by_cause_[static_cast<size_t>(cause)]; }
-  double spent_on_s(What step) const { return by_step_[static_cast<size_t>(step)]; }
   double unspent_s(double now_s) const;
   // From then on something that costs so much is paid for; or so much of the budget alone pays for
   // it.
@@ -72,7 +69,6 @@ class Ledger {
   double begins_s_;
   uint64_t signals_ = 0;
   std::array<double, kCauses> by_cause_{};
-  std::array<double, static_cast<size_t>(What::end) + 1> by_step_{};
 };
 
 }  // namespace shadowprof::plan

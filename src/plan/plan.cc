@@ -294,7 +294,8 @@ Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
   }
   if (ledger.lends_at_s(expected_s) > s.now_s) offer.step.why = Why::fork_too_dear;
   if (!s.may_fork) offer.step.why = Why::no_fork;
-  const double unseen_s = s.used_s - seen_used_s_;
+  // Below 0 where what was seen has ended, and this is another program's time.
+  const double unseen_s = std::max(0.0, s.used_s - seen_used_s_);
   if (unseen_s >= kLongestGap_s && wishes_.frequency_hz <= 0) {
     // While a surprise is paid off, more than the loan, bursts go on for what is always theirs.
     const double always_s = bursts_from_s_ + price_s / (kLeastKindShare * ledger.share());
@@ -315,12 +316,13 @@ Plan::Offer Plan::peek_offer(const Situation& s) const {
   return offer;
 }
 
-void Plan::forked(double now_s) {
+void Plan::forked(double now_s, double used_s) {
   if (forks_++ == 0) first_fork_s_ = now_s;
   living_++;
   misses_ = 0;
   in_its_place_ = false;
   present_ = {};
+  seen_used_s_ = used_s;
   forks_from_s_ = now_s;
   fork_jitter_ = jitter(random_);
 }

@@ -84,7 +84,7 @@ class Plan {
   void set_frequency(double hz) { wishes_.frequency_hz = hz; }
 
   // What became of steps. All that these cost is in the ledger already.
-  void forked(double now_s);
+  void forked(double now_s, double used_s);
   void lived(double now_s, const PastLife& life, const Prices& prices);
   // Pages that dead replicas had left to the program have cost so much since.
   void kept(double seconds);

@@ -92,11 +92,15 @@ class Neighbour {
   }
   // On a busy machine it may not get its processor for long: then there is no answer worth a wait.
   bool late() const { return Clock::now() > deadline_; }
-  // Returns when it does.
-  void be_busy() {
+  // Returns when it does. False: it may not.
+  [[nodiscard]] bool be_busy() {
     const int before = rounds_;
     tell(kBusy);
-    while (rounds_ == before && !late()) std::this_thread::yield();
+    while (rounds_ == before) {
+      if (late()) return false;
+      std::this_thread::yield();
+    }
+    return true;
   }
   void be_idle() {
     tell(kIdle);
@@ -139,19 +143,23 @@ double slow_down(double together_s, double alone_s) {
 }
 
 // On this processor, with and without one on `other`.
-BusyCore measure_beside(CachedWork& work, size_t other) {
+std::optional<BusyCore> measure_beside(CachedWork& work, size_t other) {
   constexpr int kBusyRounds = 9;  // of a third of a millisecond
+  constexpr int kTellingRounds = 3;
   double alone_s = std::numeric_limits<double>::infinity();
   double together_s = alone_s;
   Neighbour neighbour;
-  if (!neighbour.start(other)) return {};
+  if (!neighbour.start(other)) return std::nullopt;
   for (int round = 0; round < kBusyRounds; round++) {
     neighbour.be_idle();
     alone_s = std::min(alone_s, work.seconds(1));
-    neighbour.be_busy();
+    if (!neighbour.be_busy()) {
+      if (round < kTellingRounds) return std::nullopt;
+      break;
+    }
     together_s = std::min(together_s, work.seconds(1));
   }
-  return {slow_down(together_s, alone_s), alone_s};
+  return BusyCore{slow_down(together_s, alone_s), alone_s};
 }
 
 // Where it runs at the moment; nothing if it does not.
@@ -175,10 +183,10 @@ constexpr double kSharedRatio = 1.25;
 }  // namespace
 
 // The scheduler needs longer than all this takes to spread two threads.
-BusyCore measure_busy_core() {
+std::optional<BusyCore> measure_busy_core() {
   const OwnCores cores;
   const auto cpus = cores.two();
-  if (!cpus) return {};
+  if (!cpus) return std::nullopt;
   (void)OwnCores::stay_on(cpus->first);
   CachedWork work;
   (void)work.seconds(1);

@@ -31,13 +31,14 @@ namespace shadowprof::probe {
 
 struct BusyCore {
   // By what share a computation slows down on this host while another core computes: 0.1 is a
-  // tenth. 0 where there is only one core: there it is not a question of neighbours.
+  // tenth. 0 where this process may use one core only: it is not a question of neighbours then.
   double share = 0;
   double alone_s = 0;  // that a piece of work takes if none does; 0: not known
 };
 
-// Three milliseconds; others may have had the machine meanwhile.
-BusyCore measure_busy_core();
+// Three milliseconds; others may have had the machine meanwhile. Nothing: this process may use one
+// core only, or had no second one in that time.
+std::optional<BusyCore> measure_busy_core();
 // The same share again, beside a program that runs: it loses what we lose, and does not stop for
 // it. Takes this thread a millisecond or two. Nothing: it did not run, or there is no other core.
 std::optional<double> busy_core_share_beside(Tid program, double alone_s);

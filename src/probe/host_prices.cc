@@ -96,9 +96,11 @@ BusyCore HostPrices::busy_core() const {
   if (any) found = {known[0], known[1]};
   const double rounds = any ? known[2] : 0;
   if (any && (found.share <= kCredibleShare || rounds >= kBusyCoreRounds)) return found;
-  const BusyCore again = measure_busy_core();
-  found = any ? BusyCore{std::min(found.share, again.share), std::min(found.alone_s, again.alone_s)}
-              : again;
+  const auto again = measure_busy_core();
+  if (!again) return found;
+  found =
+      any ? BusyCore{std::min(found.share, again->share), std::min(found.alone_s, again->alone_s)}
+          : *again;
   const double numbers[] = {found.share, found.alone_s, rounds + 1};
   notes_.store(kBusyCoreName, numbers);
   return found;

@@ -183,7 +183,7 @@ bool BurstRun::make_ready() {
   }
   const double now = elapsed();
   counts_.pauses.push_back(now - begun);
-  ledger_.spend(plan::Cause::pause, now - begun, plan::What::burst);
+  ledger_.spend(plan::Cause::pause, now - begun);
   if (opened) return true;
   counts_.refused++;
   refuse(opened.error());
@@ -212,13 +212,13 @@ void BurstRun::note_missed(const Error& why, double now, double pause_s) {
   if (why.errno_value == ECANCELED) {
     counts_.elsewhere++;
     counts_.pauses.push_back(pause_s);
-    ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
+    ledger_.spend(plan::Cause::peek, pause_s);
     return plan_.elsewhere(now, pause_s);
   }
   const bool sleeps = why.errno_value == EAGAIN;
   (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
   refuse(why);
-  if (pause_s != 0) ledger_.spend(plan::Cause::pause, pause_s, plan::What::burst);
+  if (pause_s != 0) ledger_.spend(plan::Cause::pause, pause_s);
   plan_.missed(now, plan::What::burst, sleeps ? plan::kToBeMet_s : plan::kLongestRetry_s);
 }
 
@@ -286,7 +286,7 @@ void BurstRun::burst() {
       counts_.bursts, begun, instructions, 1e3 * (ending - running), threads,
       1e6 * (running - stood_from), 1e6 * (native - ending), 1e6 * service_s_);
   if (options_.prefill) (void)engine_->prepare();
-  ledger_.spend(plan::Cause::pause, cost, plan::What::burst);
+  ledger_.spend(plan::Cause::pause, cost);
   plan_.burst(elapsed(), elapsed(), cost);
 }
 
@@ -331,7 +331,7 @@ void BurstRun::look() {
   if (threads != 0) {
     counts_.looks++;
     counts_.pauses.push_back(pause);
-    ledger_.spend(plan::Cause::peek, pause, plan::What::peek);
+    ledger_.spend(plan::Cause::peek, pause);
   }
   const size_t translated = engine_->prepare();
   plan_.peeked(elapsed(), pause, translated != 0);

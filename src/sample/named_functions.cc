@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/file_name.h"
 #include "base/log.h"
 #include "profile/compare/limit_rule.h"
 #include "profile/compare/limit_subjects.h"
@@ -17,8 +18,7 @@ constexpr uint16_t bit(size_t pattern) {
 }
 
 bool means_module(const FunctionPattern& pattern, const std::string& path) {
-  return pattern.module.empty() ||
-         profile::matches_glob(pattern.module, profile::shown_module(path)) ||
+  return pattern.module.empty() || profile::matches_glob(pattern.module, file_name(path)) ||
          profile::matches_glob(pattern.module, path);
 }
 

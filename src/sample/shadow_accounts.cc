@@ -60,7 +60,7 @@ bool ShadowRun::is_to_be_settled() const {
 void ShadowRun::settle_accounts() {
   const double now = elapsed();
   settled_at_ = now;
-  ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
+  ledger_.spend(plan::Cause::busy_core, crowding_.charge(take_own_cpu()));
   ledger_.spend(plan::Cause::clock, time_.take_cost());
   ledger_.charge_signals(signals(), prices());
   const auto reused = probe::reused_pages();
@@ -68,7 +68,7 @@ void ShadowRun::settle_accounts() {
     const double faults = program->settle(now, reused);
     counts_.extra_faults += faults;
     const double cost_s = faults * price_.kept;
-    ledger_.spend(plan::Cause::kept_pages, cost_s, plan::What::fork);
+    ledger_.spend(plan::Cause::kept_pages, cost_s);
     plan_.kept(cost_s);
   }
 }
@@ -102,9 +102,9 @@ void ShadowRun::finish(Sample& sample) {
   }
   charge_for_caches(sample, sample.life.lifetime_s, sample.life.copied_pages);
   using plan::Cause;
-  ledger_.spend(Cause::copied_pages, sample.life.copied_pages * price_.copied, plan::What::fork);
-  ledger_.spend(Cause::busy_core, sample.life.busy_core_s, plan::What::fork);
-  ledger_.spend(Cause::input_log, sample.life.input_log_s, plan::What::fork);
+  ledger_.spend(Cause::copied_pages, sample.life.copied_pages * price_.copied);
+  ledger_.spend(Cause::busy_core, sample.life.busy_core_s);
+  ledger_.spend(Cause::input_log, sample.life.input_log_s);
   plan_.lived(now, sample.life, prices());
 }
 

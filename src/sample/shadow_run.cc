@@ -398,7 +398,7 @@ void ShadowRun::look_at_program() {
   if (!pause) return plan_.missed(elapsed(), plan::What::peek);
   counts_.looks++;
   counts_.pauses.push_back(*pause);
-  ledger_.spend(plan::Cause::peek, *pause, plan::What::peek);
+  ledger_.spend(plan::Cause::peek, *pause);
   plan_.peeked(elapsed(), *pause, false);
 }
 

@@ -285,6 +285,10 @@ class ShadowRun {
   plan::Prices prices() const;
   ProgramRef candidate() const;
   Sample* idle_sample();
+  // The program's processor time; of several the time.
+  double used_s(SampledProcess& program) const {
+    return programs_.size() == 1 ? program.used() : elapsed();
+  }
   plan::Situation situation();
   plan::IdleReplica idle_replica(const Sample& sample, double copied_pages, double now);
   double charge_for_caches(Sample& sample, double age_s, double copied_pages);

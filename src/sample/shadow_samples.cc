@@ -96,7 +96,7 @@ void ShadowRun::fork(const plan::Step& step) {
   }
   counts_.moments++;
   counts_.pauses.push_back(sample.life.pause_s);
-  ledger_.spend(plan::Cause::pause, sample.life.pause_s, plan::What::fork);
+  ledger_.spend(plan::Cause::pause, sample.life.pause_s);
   sample.length = options_.sample_size != 0
                       ? static_cast<double>(options_.sample_size) / kInstructions_per_s
                       : step.length_s;
@@ -151,7 +151,7 @@ void ShadowRun::note_no_replica(const SampledProcess& program, const Error& why,
   }
   if (pause_s > 0) {
     counts_.pauses.push_back(pause_s);
-    ledger_.spend(plan::Cause::pause, pause_s, plan::What::fork);
+    ledger_.spend(plan::Cause::pause, pause_s);
   }
   const bool is_told_later = program.no_fork() != nullptr;  // with what is done instead
   if (!comes_again && !is_told_later && why.errno_value != ESRCH) watch_.warn_once(why.message);
@@ -162,7 +162,7 @@ void ShadowRun::note_no_replica(const SampledProcess& program, const Error& why,
 void ShadowRun::note_elsewhere(double pause_s) {
   counts_.elsewhere++;
   counts_.pauses.push_back(pause_s);
-  ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
+  ledger_.spend(plan::Cause::peek, pause_s);
   plan_.elsewhere(elapsed(), pause_s);
 }
 
@@ -197,7 +197,7 @@ void ShadowRun::tell_of_bursts(const plan::Step& step) {
 // elsewhere, and that has been noted.
 std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
-  ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
+  ledger_.spend(plan::Cause::busy_core, crowding_.charge(take_own_cpu()));
   shadow::Budget budget;
   budget.plan = options_.plan;
   budget.plan.load_cycles = false;  // an interpreter's loads have no latency
@@ -232,9 +232,9 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   detail("burst {}: {} instructions interpreted in {:.2f} ms, paused {:.2f} ms, ended by {}",
          counts_.bursts, done->instructions, 1e3 * done->emulated_s, 1e3 * done->pause,
          done->ended);
-  const double busy_core_s = crowding_.cost_of(take_own_cpu());
-  ledger_.spend(plan::Cause::pause, done->pause, plan::What::burst);
-  ledger_.spend(plan::Cause::busy_core, busy_core_s, plan::What::burst);
+  const double busy_core_s = crowding_.charge(take_own_cpu());
+  ledger_.spend(plan::Cause::pause, done->pause);
+  ledger_.spend(plan::Cause::busy_core, busy_core_s);
   return done->pause + busy_core_s;
 }
 
@@ -249,8 +249,7 @@ void ShadowRun::burst(const plan::Step& step) {
   const auto cost_s = interpret(*program);
   if (!cost_s) return;
   if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
-  const double used_s = programs_.size() == 1 ? program->used() : elapsed();
-  plan_.burst(elapsed(), used_s, *cost_s);
+  plan_.burst(elapsed(), used_s(*program), *cost_s);
 }
 
 // How far samples of one kind are from one another, where there are enough.
@@ -323,7 +322,7 @@ void ShadowRun::begin(Sample sample) {
     return plan_.missed(elapsed(), plan::What::fork);
   }
   const bool verifies = sample.verifies;
-  plan_.forked(elapsed());
+  plan_.forked(elapsed(), used_s(*sample.program));
   samples_.push_back(std::move(sample));
   if (verifies) return;
   counts_.most_shadows = std::max<uint64_t>(counts_.most_shadows, samples_.size());

@@ -49,7 +49,7 @@ plan::Situation ShadowRun::situation() {
   const ProgramRef program = idle ? idle->program : candidate();
   plan::Situation s;
   s.now_s = elapsed();
-  s.used_s = programs_.size() == 1 ? program->used() : s.now_s;
+  s.used_s = used_s(*program);
   s.replicas = samples_.size();
   s.most_replicas = crowding_.shadows();
   s.can_be_followed = is_alone(*program);
@@ -119,15 +119,14 @@ double ShadowRun::charge_for_caches(Sample& sample, double age_s, double copied_
   const double worked_s = age_s - sample.went_on_age;
   const double executed_s = executed_seconds(sample) - sample.executed_before_s;
   ledger_.spend(plan::Cause::cache,
-                plan_.lost_in_caches_s(worked_s, executed_s, copied_pages, prices()),
-                plan::What::go_on);
+                plan_.lost_in_caches_s(worked_s, executed_s, copied_pages, prices()));
   return worked_s;
 }
 
 void ShadowRun::charge_for_work(Sample& sample, const plan::Situation& s) {
   const double worked_s = charge_for_caches(sample, s.idle->age_s, s.idle->copied_pages);
   if (!plan_.may_last(s, prices()) || !plan_.would_rest(s.shared_core_share)) return;
-  ledger_.spend(plan::Cause::shared_core, worked_s * s.shared_core_share, plan::What::go_on);
+  ledger_.spend(plan::Cause::shared_core, worked_s * s.shared_core_share);
 }
 
 // While several live at a time it is not known whose page faults the program's are.
@@ -173,7 +172,7 @@ void ShadowRun::look_at_busy_core() {
       probe::busy_core_share_beside(program->program().pid(), options_.busy_core.alone_s);
   if (!cost || *cost >= crowding_.cost_of(1)) return;
   detail("a busy core costs {:.1f} % (at {:.2f} s)", 100 * *cost, now);
-  ledger_.revise(plan::Cause::busy_core, crowding_.measured_again(*cost));
+  ledger_.take_back(plan::Cause::busy_core, crowding_.measured_again(*cost));
 }
 
 // Whether that of a replica is the program's, as far as it matters.
@@ -190,7 +189,7 @@ void ShadowRun::look_at_core(const Sample& sample) {
   const double pause_s =
       shared_core_.look(sample.executor->tid(), program.program().pid(), now, hold);
   if (pause_s <= 0) return;
-  ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
+  ledger_.spend(plan::Cause::peek, pause_s);
   plan_.probed(now, pause_s);
   counts_.pauses.push_back(pause_s);
 }

@@ -20,7 +20,8 @@ namespace {
 constexpr size_t kMaxMapBytes = size_t{256} << 20;
 constexpr size_t kMostNameBytes = 4096;
 
-Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
+// Whole lines of at most so many bytes.
+Result<std::string> read_lines(int fd, const std::string& path, size_t limit) {
   std::string text;
   while (text.size() < limit) {
     size_t filled = text.size();
@@ -28,8 +29,9 @@ Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
     ssize_t got = read(fd, text.data() + filled, text.size() - filled);
     if (got < 0) return fail_errno(errno, "cannot read {}", path);
     text.resize(filled + static_cast<size_t>(got));
-    if (got == 0) break;
+    if (got == 0) return text;
   }
+  text.resize(text.rfind('\n') + 1);
   return text;
 }
 
@@ -90,7 +92,7 @@ Result<PerfMap> PerfMapPlace::load() const {
     return fail("ignoring {}: it belongs to user {}, not to the process's user {}", path,
                 file.st_uid, user_);
   }
-  SP_ASSIGN(std::string text, read_all(fd.get(), path, kMaxMapBytes));
+  SP_ASSIGN(std::string text, read_lines(fd.get(), path, kMaxMapBytes));
   return PerfMap::parse(std::move(text));
 }
 

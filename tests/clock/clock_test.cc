@@ -255,6 +255,20 @@ TEST_CASE("a process that was forgotten is not told of, nor one that was never w
   CHECK(ticks > 50);
 }
 
+TEST_CASE("processes that have ended keep nothing from being watched") {
+  constexpr int kProcesses = 1100;
+  auto clock = CpuClock::open(kPeriod, EventsOf::threads);
+  if (!clock) return;
+  for (int i = 0; i < kProcesses; i++) {
+    Child child([] {});
+    const Status watched = clock->watch(child.pid());
+    REQUIRE_MESSAGE(watched, i);
+    child.go();
+    child.wait_for_end();
+    clock->forget(child.pid());
+  }
+}
+
 TEST_CASE("what is mapped later covers what was there") {
   CodeMap map;
   profile::ModuleTable modules;

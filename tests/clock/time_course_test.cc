@@ -55,6 +55,7 @@ TEST_CASE("rows are limited: slices become longer first, then new places are lef
     course.add(at_ns, kFirst, {0, i}, {1, 0});
   }
   CHECK(course.rows().size() == TimeCourse::kMostRows);
+  CHECK(course.left_out() == 3 * TimeCourse::kMostRows);
   CHECK(course.slice_us() > TimeCourse::kShortestSlice_us);
   CHECK(course.slice_us() <= TimeCourse::kShortestSlice_us * TimeCourse::kMostSlices);
 }

@@ -22,6 +22,15 @@ TEST_CASE("a replica that waits most of its life has no idle core") {
   CHECK(crowding.at_idle_priority());
 }
 
+TEST_CASE("what was charged in full stays so when a busy core turns out to cost less") {
+  Crowding crowding(1, kNeighbour);
+  CHECK(crowding.charge(2) == doctest::Approx(0.2));
+  (void)crowding.ended({.used_s = 1, .waited_s = 9}, 0, 1);
+  CHECK(crowding.charge(5) == doctest::Approx(5));
+  CHECK(crowding.measured_again(0.01) == doctest::Approx((kNeighbour - 0.01) * 3));
+  CHECK(crowding.measured_again(0.05) == doctest::Approx(0));
+}
+
 TEST_CASE("being woken after each stop is no waiting") {
   CHECK_FALSE(Crowding::is_crowded_out({.used_s = 0.01, .waited_s = 0.05, .stops = 1000}));
   CHECK(Crowding::is_crowded_out({.used_s = 0.01, .waited_s = 0.05}));

@@ -36,12 +36,12 @@ struct Run {
     }
   }
   void fork(double price_s, double lifetime_s = 0.01, double guest_s = 0) {
-    plan.forked(s.now_s);
-    ledger.spend(Cause::pause, price_s, What::fork);
+    plan.forked(s.now_s, s.used_s);
+    ledger.spend(Cause::pause, price_s);
     plan.lived(s.now_s, {.pause_s = price_s, .lifetime_s = lifetime_s, .guest_s = guest_s}, prices);
   }
   void burst(double price_s) {
-    ledger.spend(Cause::pause, price_s, What::burst);
+    ledger.spend(Cause::pause, price_s);
     plan.burst(s.now_s, s.used_s, price_s);
   }
   // Forks and bursts of such prices until then; their numbers.

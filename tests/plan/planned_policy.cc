@@ -14,31 +14,31 @@ class PlannedPolicy : public Policy {
   Step next(const Situation& situation, const Prices& prices) override {
     return plan_.next(situation, ledger_, prices);
   }
-  void forked(double now_s, double) override { plan_.forked(now_s); }
+  void forked(double now_s, double used_s, double) override { plan_.forked(now_s, used_s); }
   void died(double now_s, const PastLife& life, const Prices& prices) override {
-    ledger_.spend(Cause::pause, life.pause_s, What::fork);
-    ledger_.spend(Cause::copied_pages, life.copied_pages * prices.page_copied_s, What::fork);
-    ledger_.spend(Cause::busy_core, life.busy_core_s, What::fork);
+    ledger_.spend(Cause::pause, life.pause_s);
+    ledger_.spend(Cause::copied_pages, life.copied_pages * prices.page_copied_s);
+    ledger_.spend(Cause::busy_core, life.busy_core_s);
     plan_.lived(now_s, life, prices);
   }
   void burst(const Situation& situation, double pause_s, const Step&) override {
-    ledger_.spend(Cause::pause, pause_s, What::burst);
+    ledger_.spend(Cause::pause, pause_s);
     plan_.burst(situation.now_s, situation.used_s, pause_s);
   }
   void peeked(double now_s, double pause_s, bool found_new) override {
-    ledger_.spend(Cause::peek, pause_s, What::peek);
+    ledger_.spend(Cause::peek, pause_s);
     plan_.peeked(now_s, pause_s, found_new);
   }
   double worked(double worked_s, double executed_s, double copied_pages,
                 const Prices& prices) override {
     const double lost_s = plan_.lost_in_caches_s(worked_s, executed_s, copied_pages, prices);
-    ledger_.spend(Cause::cache, lost_s, What::go_on);
+    ledger_.spend(Cause::cache, lost_s);
     return lost_s;
   }
   void missed(double now_s, const Step& step) override { plan_.missed(now_s, step.what); }
   void kept(double, double pages, const Prices& prices) override {
     if (pages <= 0) return;
-    ledger_.spend(Cause::kept_pages, pages * prices.page_kept_s, What::fork);
+    ledger_.spend(Cause::kept_pages, pages * prices.page_kept_s);
     plan_.kept(pages * prices.page_kept_s);
   }
   double estimated_share(double now_s) const override { return ledger_.spent_share(now_s); }

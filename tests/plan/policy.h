@@ -13,7 +13,7 @@ class Policy {
  public:
   virtual ~Policy() = default;
   virtual Step next(const Situation& situation, const Prices& prices) = 0;
-  virtual void forked(double now_s, double pause_s) = 0;
+  virtual void forked(double now_s, double used_s, double pause_s) = 0;
   virtual void died(double now_s, const PastLife& life, const Prices& prices) = 0;
   virtual void burst(const Situation& situation, double pause_s, const Step& step) = 0;
   virtual void peeked(double now_s, double pause_s, bool found_new) = 0;

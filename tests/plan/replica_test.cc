@@ -22,7 +22,7 @@ struct Life {
     s.now_s = forked_at_s;
     s.replicas = 1;
     s.idle = IdleReplica{.pause_s = 0.001};
-    plan.forked(s.now_s);
+    plan.forked(s.now_s, s.used_s);
     prices.beyond_cache_share = 0;
     // Another fork is dear.
     s.written_pages = s.resident_pages = 10 / prices.page_copied_s;
@@ -287,7 +287,7 @@ TEST_CASE("bursts beside one that lags leave what it costs, and borrow nothing")
     return life;
   };
   Life life = beside(31);
-  life.ledger.spend(Cause::pause, 0.3, What::burst);
+  life.ledger.spend(Cause::pause, 0.3);
   CHECK(life.next().what == What::wait);
   life.s.now_s = 61;
   CHECK(life.next().what == What::burst);

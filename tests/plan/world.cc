@@ -241,7 +241,7 @@ void World::fork(const Step& step) {
   record(used_s_, step.length_s, false);
   replica_ = replica;
   figures_.forks++;
-  policy_.forked(now_s_, pause_s);
+  policy_.forked(now_s_, used_s_, pause_s);
 }
 
 void World::go_on(const Step& step) {
