@@ -33,7 +33,8 @@ bool is_harmless(uint32_t code) {
   const bool direction = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
                          code == 0x200e || code == 0x200f || code == 0x61c;
   const bool line = code == 0x2028 || code == 0x2029;
-  return !control && !direction && !line;
+  const bool no_character = (code & 0xfffe) == 0xfffe;
+  return !control && !direction && !line && !no_character;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof annotate`: one function's source and instructions, with what a profile counted.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <map>
@@ -70,6 +71,13 @@ Result<report::Annotation> annotation_of(const profile::Profile& profile,
   return report::annotate_inlined(profile, modules, *inlined, sources);
 }
 
+// A function may be named like a file.
+bool is_profile(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return false;
+  return profile::is_profile_file(path).value_or(false);
+}
+
 Status print_annotation(const AnnotateCommand& command) {
   SP_ASSIGN(const profile::Profile profile, read_given_profile(command.file));
   SP_ASSIGN(report::SourceRules rules,
@@ -127,9 +135,9 @@ int annotate_main(int argc, char** argv) {
     }
     return kExitOk;
   }
-  const bool names_a_file =
-      command.operands.size() == 1 && ::access(command.operands[0].c_str(), F_OK) == 0;
-  if (command.operands.empty() || names_a_file) {
+  const bool no_function = command.operands.empty() ||
+                           (command.operands.size() == 1 && is_profile(command.operands.front()));
+  if (no_function) {
     error("no function given (see shadowprof annotate --help)");
     return kExitOwnFailure;
   }

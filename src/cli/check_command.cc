@@ -157,7 +157,10 @@ Status judge_evidence(const profile::Diff& diff, const std::vector<LimitRule>& r
         fmt::format("a change of {:.1f} % or more in {} ({:.1f} % of all) would have been seen",
                     100 * seen.change, seen.subject, 100 * seen.part);
   }
-  if (seen.decidable || !c.findings.empty()) return {};
+  const auto fails = [](const profile::Finding& f) {
+    return f.severity == profile::Severity::error;
+  };
+  if (seen.decidable || std::ranges::any_of(c.findings, fails)) return {};
   return fail("not decidable: {} and {}: {}; profile for longer, or use --mode full", c.base_file,
               c.new_file, c.seen);
 }

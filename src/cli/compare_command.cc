@@ -68,7 +68,7 @@ Status print_comparison(const CompareOptions& options) {
       perfect.coverage.paths.intra != sampled.coverage.paths.intra)
     info("the two profiles have paths of different scope");
   tell_of_probes(perfect, sampled);
-  const Accuracy accuracy = profile::compare_profiles(perfect, sampled);
+  const Accuracy accuracy = profile::accuracy_of(perfect, sampled);
   if (accuracy.diff_top && accuracy.other_addresses)
     info("values that are addresses do not agree, as they differ from run to run; --deterministic "
          "switches that off");

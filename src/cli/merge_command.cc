@@ -3,7 +3,9 @@
 // `shadowprof merge`: many profiles as one.
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -70,7 +72,9 @@ Status merge_files(const MergeOptions& options) {
   sum.tool_version = version();
   SP_TRY(profile::check_consistency(sum));
   if (options.output == "-") progress.end();
-  SP_TRY(profile::write_profile(sum, options.output));
+  std::signal(SIGPIPE, SIG_IGN);
+  const Status written = profile::write_profile(sum, options.output);
+  if (!written && (options.output != "-" || written.error().errno_value != EPIPE)) return written;
   info("{} profiles merged, {} instructions in {} functions: {}", inputs.size(),
        sum.coverage.instructions_profiled, sum.functions.size(),
        options.output == "-" ? "standard output" : options.output);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_name.h"
 #include "base/printable.h"
 #include "kernel/proc.h"
 #include "report/columns.h"
@@ -33,10 +34,6 @@ std::set<int> own_line() {
     pid = status ? status->parent.value : 0;
   }
   return line;
-}
-
-std::string file_name(std::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
 }
 
 bool is_called(int pid, const std::string& name, const std::vector<std::string>& command) {

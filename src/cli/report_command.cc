@@ -155,6 +155,7 @@ Status write_changes(const ReportOptions& options) {
   if (!options.html)
     return fail(
         "two profiles are compared on a page (--html); shadowprof diff prints what changed");
+  if (options.json) return fail("--json is for the report of one profile, or for shadowprof diff");
   if (options.threads || !options.thread.empty())
     return fail("--threads and --thread are for the report of one profile");
   if (!options.sort.empty() || !options.filter.empty())

@@ -4,7 +4,9 @@
 // of several runs. The program's own output is left alone: what we say goes to standard error.
 #include <unistd.h>
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -81,14 +83,13 @@ std::vector<report::StatCount> counts_of(const sample::RunResult& result) {
 }
 
 // What standard error does not take is no reason to fail.
-Status write_counts(const StatOptions& options, const std::string& text) {
-  if (options.output.empty()) {
+Status write_counts(std::optional<profile::OutputFile>& file, const std::string& text) {
+  if (!file) {
     write_to_user(text);
     return {};
   }
-  SP_ASSIGN(profile::OutputFile file, profile::OutputFile::open(options.output));
-  file.write(text);
-  return file.finish();
+  file->write(text);
+  return file->finish();
 }
 
 // The end of the first run that failed, or of the last one. A signal ends the series.
@@ -119,6 +120,17 @@ int stat_main(int argc, char** argv) {
   auto path = find_and_inspect(options.run.command[0]);
   if (!path) return refuse_program(path.error());
 
+  // Who cannot write it is told before the program has run.
+  std::optional<profile::OutputFile> file;
+  if (!options.output.empty()) {
+    auto opened = profile::OutputFile::open(options.output);
+    if (!opened) {
+      error("{}", opened.error().message);
+      return kExitOwnFailure;
+    }
+    file.emplace(std::move(*opened));
+  }
+
   sample::FullModeRequest request = full_request(options.run, std::move(*path));
   request.count_operations = true;
   sample::prepare_signals();
@@ -130,7 +142,7 @@ int stat_main(int argc, char** argv) {
   }
   const std::string text =
       options.json ? stat.as_json(options.functions) : stat.as_text(options.functions);
-  if (const Status written = write_counts(options, text); !written) {
+  if (const Status written = write_counts(file, text); !written) {
     error("{}", written.error().message);
     if (!end->signalled && end->value == 0) return kExitOwnFailure;
   }

@@ -114,8 +114,10 @@ int top(const TopRequest& request) {
   view.close();
   const std::string messages = sampler->messages();
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, messages.data(), messages.size());
-  // What a program was started for is not its end; what could not be sampled is.
-  return request.program.empty() || !has_seen ? sampler->status() : kExitOk;
+  // What a program was started for is not its end; what could not be sampled, or written, is.
+  if (request.program.empty() || !has_seen) return sampler->status();
+  const bool is_unwritten = !request.output.empty() && sampler->status() == kExitOwnFailure;
+  return is_unwritten ? kExitOwnFailure : kExitOk;
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ bool at_other_addresses(const Numbered& perfect, const Numbered& sampled) {
 
 }  // namespace
 
-Accuracy compare_profiles(const Profile& perfect_profile, const Profile& sampled_profile) {
+Accuracy accuracy_of(const Profile& perfect_profile, const Profile& sampled_profile) {
   ModuleNames names;
   const Numbered perfect{perfect_profile, names.number(perfect_profile.modules)};
   const Numbered sampled{sampled_profile, names.number(sampled_profile.modules)};

@@ -36,6 +36,6 @@ struct Accuracy {
   }
 };
 
-Accuracy compare_profiles(const Profile& perfect, const Profile& sampled);
+Accuracy accuracy_of(const Profile& perfect, const Profile& sampled);
 
 }  // namespace shadowprof::profile

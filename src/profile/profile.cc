@@ -2,6 +2,7 @@
 #include "profile/profile.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "profile/file/canonical.h"
@@ -19,6 +20,12 @@ std::optional<EdgeKind> edge_kind_from(std::string_view name) {
   for (size_t i = 0; i < kEdgeKinds; i++)
     if (name == kEdgeKindNames[i]) return static_cast<EdgeKind>(i);
   return std::nullopt;
+}
+
+bool was_asked_for(const Run& run, std::string_view kind) {
+  const auto asked = run.options.find("profile");
+  return asked != run.options.end() &&
+         ("," + asked->second + ",").find("," + std::string(kind) + ",") != std::string::npos;
 }
 
 uint32_t find_or_add_module(ModuleTable& table, const Module& module) {
@@ -157,9 +164,19 @@ Status check_threads(const Layout& layout, const Rows& rows, size_t threads) {
   return {};
 }
 
+template <typename Row>
+Status check_ends(const std::vector<Row>& rows, const char* name) {
+  for (size_t i = 0; i < rows.size(); i++)
+    if (rows[i].at.offset > std::numeric_limits<uint64_t>::max() - rows[i].size)
+      return fail("row {} of the table of {} ends beyond all addresses", i, name);
+  return {};
+}
+
 // What one row alone shows.
 Status check_rows(const Profile& p) {
   const Tables& t = p.tables;
+  SP_TRY(check_ends(t.blocks, "blocks"));
+  SP_TRY(check_ends(p.functions, "functions"));
   for (size_t i = 0; i < t.probes.size(); i++) {
     const ProbeRow& row = t.probes[i];
     if (row.probe >= p.probes.size() || row.numbers.size() != p.probes[row.probe].columns.size())
@@ -202,6 +219,13 @@ Status check_thread_code(const Profile& p) {
       return fail("thread {} has {} instructions, its code {}", i, p.threads[i].instructions,
                   of_thread[i]);
   return {};
+}
+
+bool can_be_added(const BlockTable& blocks) {
+  double sum = 0;
+  for (const BlockCount& b : blocks)
+    sum += static_cast<double>(b.count) * static_cast<double>(b.insns);
+  return sum < 0x1p63;
 }
 
 Status check_interruptions(const Tables& t) {
@@ -271,6 +295,8 @@ Status check_consistency(const Profile& p) {
   SP_TRY(check_thread_code(p));
   const Coverage& c = p.coverage;
   const bool has_blocks = !p.left_out.contains(kBlockLayout.name);
+  if (!can_be_added(p.tables.blocks))
+    return fail("more instructions are in the block table than can be counted");
   const uint64_t in_table = executed_instructions(p.tables.blocks, p.tables.interruptions);
   if (has_blocks && in_table != c.attributed)
     return fail("{} instructions are in the block table, but {} were attributed", in_table,

@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -121,6 +122,9 @@ struct Run {
   std::vector<SettingChange> changes;     // in order, the first kMostChanges
   std::optional<StartAt> start_at;        // nothing: it began at once, or after a delay
 };
+
+// Is the kind one that the run was to collect, as far as its options are known?
+bool was_asked_for(const Run& run, std::string_view kind);
 
 // Counts by name.
 using Counts = std::map<std::string, uint64_t>;

@@ -74,11 +74,6 @@ std::string source(const Place& p) {
   return fmt::format("{}:{}", printable(file_name(p.file)), p.line);
 }
 
-std::string file_name(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
-
 std::string module_name(const Place& p) {
   return p.module.empty() ? "[anonymous]" : printable(file_name(p.module));
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_name.h"
 #include "base/printable.h"
 #include "profile/profile.h"
 
@@ -29,7 +30,6 @@ std::string percent(double share);
 std::optional<std::string> streams_seen(const profile::StreamCounts& counts);
 // "file.cc:12"; "" where the file is not known.
 std::string source(const profile::Place& place);
-std::string file_name(std::string_view path);  // without its folders
 std::string module_name(const profile::Place& place);
 std::string function_or_address(const profile::Place& place);
 std::string function_or_address(const profile::Place& place, size_t columns);

@@ -89,14 +89,14 @@ class ThreadBuilder {
 
   void add(const ThreadStack& stack, double time, const Json& weight) {
     Json prefix = nullptr;
-    const uint32_t module = stack.at.module;
     for (const Caller& c : stack.callers)
-      prefix = stack_index(prefix, frame_index(c.at ? c.at->module : module, c.frame), kUser);
+      prefix = stack_index(prefix, frame_index(module_of(c.at), c.frame, kUser), kUser);
     for (const StackFrame& f : stack.frames)
-      prefix = stack_index(prefix, frame_index(module, f), kUser);
-    if (stack.kernel)
-      prefix =
-          stack_index(prefix, frame_index(std::nullopt, {kKernelFrame, "", "", 0, 0}), kKernel);
+      prefix = stack_index(prefix, frame_index(module_of(stack.at), f, kUser), kUser);
+    if (stack.kernel) {
+      const StackFrame frame{kKernelFrame, "", "", 0, 0};
+      prefix = stack_index(prefix, frame_index(std::nullopt, frame, kKernel), kKernel);
+    }
     samples_.add({{"stack", prefix}, {"time", time}, {"weight", weight}});
   }
 
@@ -155,7 +155,10 @@ class ThreadBuilder {
                                          {"type", kLibraryResource}});
     return resource_index_[module] = index;
   }
-  // Without a module it is the kernel's.
+  static std::optional<uint32_t> module_of(const std::optional<profile::CodeRef>& at) {
+    return at ? std::optional(at->module) : std::nullopt;
+  }
+  // Without a module it is the kernel, or a name for callers that are not known.
   size_t function_index(std::optional<uint32_t> module, const StackFrame& f) {
     const std::tuple key(module, f.name, f.file, f.function_line);
     const auto at = function_index_.find(key);
@@ -170,13 +173,13 @@ class ThreadBuilder {
          {"columnNumber", nullptr}});
     return function_index_[key] = index;
   }
-  size_t frame_index(std::optional<uint32_t> module, const StackFrame& f) {
+  size_t frame_index(std::optional<uint32_t> module, const StackFrame& f, Category category) {
     const size_t function = function_index(module, f);
     const auto at = frame_index_.find({function, f.line});
     if (at != frame_index_.end()) return at->second;
     const size_t index = frames_.add({{"address", -1},
                                       {"inlineDepth", 0},
-                                      {"category", module ? kUser : kKernel},
+                                      {"category", category},
                                       {"subcategory", 0},
                                       {"func", function},
                                       {"nativeSymbol", nullptr},

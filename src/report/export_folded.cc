@@ -28,8 +28,8 @@ Result<std::string> export_folded(const ExportInput& input) {
     const auto add = [&](const std::string& name) {
       line += (line.empty() ? "" : ";") + frame(name);
     };
-    if (input.profile.tables.contexts.empty())
-      add(module_label(input.profile.modules[stack.at.module]));
+    if (input.profile.tables.contexts.empty() && stack.at)
+      add(module_label(input.profile.modules[stack.at->module]));
     for (const Caller& c : stack.callers) add(c.frame.name);
     for (const StackFrame& f : stack.frames) add(f.name);
     lines[line] += stack.instructions;

@@ -50,7 +50,7 @@ class Dictionary {
   }
 
   // `leaf` are the calls inlined at a place, outermost first.
-  int32_t stack_index(profile::CodeRef at, const std::vector<StackFrame>& leaf,
+  int32_t stack_index(std::optional<profile::CodeRef> at, const std::vector<StackFrame>& leaf,
                       const std::vector<Caller>& callers, bool kernel) {
     std::vector<int32_t> locations;
     if (kernel) locations.push_back(location_index(std::nullopt, {{kKernelFrame, "", "", 0, 0}}));

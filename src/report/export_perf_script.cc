@@ -76,15 +76,21 @@ class Writer {
  private:
   std::string lines(const ThreadStack& stack) const {
     std::string text;
-    const profile::Module& module = profile_.modules[stack.at.module];
-    const uint64_t address = module.address + stack.at.offset;
     if (stack.kernel) text += line(~0ull, kKernelFrame, "[kernel.kallsyms]");
     for (size_t i = stack.frames.size() - 1; i > 0; i--)
-      text += line(address, symbol(stack.frames[i].name), "inlined");
-    text += code_line(stack.at, stack.frames[0]);
+      text += line(address(*stack.at), symbol(stack.frames[i].name), "inlined");
+    text += any_line(stack.at, stack.frames[0]);
     for (auto c = stack.callers.rbegin(); c != stack.callers.rend(); ++c)
-      text += c->at ? code_line(*c->at, c->frame) : line(0, symbol(c->frame.name), "[unknown]");
+      text += any_line(c->at, c->frame);
     return text;
+  }
+
+  uint64_t address(profile::CodeRef at) const {
+    return profile_.modules[at.module].address + at.offset;
+  }
+
+  std::string any_line(std::optional<profile::CodeRef> at, const StackFrame& frame) const {
+    return at ? code_line(*at, frame) : line(0, symbol(frame.name), "[unknown]");
   }
 
   std::string code_line(profile::CodeRef at, const StackFrame& frame) const {
@@ -92,7 +98,7 @@ class Writer {
     const profile::Function* f = find_function(profile_.functions, at);
     std::string name = symbol(frame.name);
     if (f != nullptr) name += fmt::format("+{:#x}", at.offset - f->at.offset);
-    return line(module.address + at.offset, name,
+    return line(address(at), name,
                 perf_word(module.path.empty() ? module_label(module) : module.path));
   }
 

@@ -71,7 +71,7 @@ class PprofBuilder {
     const std::vector<uint64_t> end = module_ends(input_.profile);
     std::vector<bool> has_lines(modules.size());
     for (const Stack& s : all)
-      if (s.frames[0].line != 0) has_lines[s.at.module] = true;
+      if (s.at && s.frames[0].line != 0) has_lines[s.at->module] = true;
     for (size_t i = 0; i < modules.size(); i++) {
       pprof::Mapping* m = out_.add_mapping();
       m->set_id(i + 1);

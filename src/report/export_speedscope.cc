@@ -40,11 +40,11 @@ class Frames {
 class Sampled {
  public:
   Sampled(Frames& frames, const profile::Profile& profile) : frames_(frames), profile_(profile) {}
-  void add(profile::CodeRef at, const std::vector<Caller>& callers,
+  void add(std::optional<profile::CodeRef> at, const std::vector<Caller>& callers,
            const std::vector<StackFrame>& inner, bool kernel, uint64_t weight) {
     Json sample = Json::array();
-    if (profile_.tables.contexts.empty())
-      sample.push_back(frames_.index_of(module_label(profile_.modules[at.module]), "", 0));
+    if (profile_.tables.contexts.empty() && at)
+      sample.push_back(frames_.index_of(module_label(profile_.modules[at->module]), "", 0));
     // A frame is a function: the line in it is where the function begins.
     for (const Caller& c : callers)
       sample.push_back(frames_.index_of(c.frame.name, c.frame.file, c.frame.function_line));

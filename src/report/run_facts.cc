@@ -47,7 +47,8 @@ std::vector<uint64_t> module_ends(const profile::Profile& profile) {
     end[at.module] = std::max(end[at.module], at.offset + size);
   };
   for (const profile::BlockCount& b : profile.tables.blocks) reach(b.at, b.size);
-  for (const profile::ContextRow& c : profile.tables.contexts) reach(c.at, 1);
+  for (const profile::ContextRow& c : profile.tables.contexts)
+    if (is_code(c)) reach(c.at, 1);
   for (const profile::TimeRow& t : profile.tables.time) reach(t.at, 1);
   return end;
 }

@@ -21,7 +21,7 @@ class Moments {
   Moments(std::span<const ThreadStack> stacks, const profile::Profile& profile)
       : profile_(profile) {
     for (const ThreadStack& stack : stacks)
-      left_[spender(stack.at, stack.kernel)].push_back({&stack, stack.amount});
+      left_[spender(*stack.at, stack.kernel)].push_back({&stack, stack.amount});
   }
 
   std::vector<StackMoment> take(uint32_t thread) {

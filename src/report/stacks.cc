@@ -66,8 +66,8 @@ class ByContext {
  public:
   ByContext(const profile::Profile& profile, std::vector<Stack> flat) : profile_(profile) {
     for (Stack& stack : flat) {
-      const profile::Function* f = find_function(profile.functions, stack.at);
-      Chains& chains = chains_[f == nullptr ? stack.at : f->at];
+      const profile::Function* f = find_function(profile.functions, *stack.at);
+      Chains& chains = chains_[f == nullptr ? *stack.at : f->at];
       chains.instructions += stack.instructions;
       chains.stacks.push_back(std::move(stack));
     }
@@ -85,7 +85,7 @@ class ByContext {
       const bool worth =
           static_cast<double>(row.self) >= kWorthDividing * static_cast<double>(all_);
       if (chains == chains_.end() || !worth)
-        result.push_back({row.at, std::move(callers), {std::move(own.frame)}, row.self});
+        result.push_back({own.at, std::move(callers), {std::move(own.frame)}, row.self});
       else
         divide(row.self, callers, chains->second, result);
     }

@@ -31,7 +31,8 @@ struct Caller {
 };
 
 struct Stack {
-  profile::CodeRef at;             // one of the instructions, or where their function begins
+  // One of the instructions, or where their function begins; nothing where no function is known.
+  std::optional<profile::CodeRef> at;
   std::vector<Caller> callers;     // outermost first; none without contexts
   std::vector<StackFrame> frames;  // outermost first, at least one
   uint64_t instructions = 0;

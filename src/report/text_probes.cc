@@ -29,8 +29,10 @@ void Renderer::probes() {
 void Renderer::probe_rows(const profile::ProbeInfo& probe,
                           const std::vector<const HotProbe*>& rows) {
   const size_t figures = 16 + margin_columns();
+  constexpr size_t kLeast = 8, kBetween = 2;
   const size_t numbers = std::max<size_t>(1, probe.columns.size());
-  const size_t room = (columns_ - figures) / numbers - 2;
+  const size_t all = columns_ - std::min(columns_, figures);
+  const size_t room = std::max(kLeast, all / numbers) - kBetween;
   std::string head = margins_ ? "  share ±        count" : "  share    count";
   for (const std::string& column : probe.columns) head += "  " + left(printable(column), room);
   while (head.ends_with(' ')) head.pop_back();

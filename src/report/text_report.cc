@@ -357,9 +357,7 @@ void Renderer::tell_of_left_out() {
 }
 
 bool Renderer::collects(std::string_view kind) const {
-  const auto asked = profile_.run.options.find("profile");
-  return asked != profile_.run.options.end() &&
-         ("," + asked->second + ",").find(fmt::format(",{},", kind)) != std::string::npos;
+  return profile::was_asked_for(profile_.run, kind);
 }
 
 // A list that is missing says nothing; one that was not asked for is something else.

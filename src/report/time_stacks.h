@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "report/stacks.h"
@@ -18,7 +19,7 @@ namespace shadowprof::report {
 
 struct ThreadStack {
   uint32_t thread = 0;  // index into profile.threads
-  profile::CodeRef at;
+  std::optional<profile::CodeRef> at;  // as of a Stack
   std::vector<Caller> callers;     // outermost first; none without contexts
   std::vector<StackFrame> frames;  // outermost first, at least one
   bool kernel = false;             // the kernel worked for this code

@@ -154,6 +154,9 @@ def the_profile_of_this_folder(b):
     says(b.call("annotate", "shadowprof.json"), "no function given")
     says(b.call("annotate"), "no function given")
     says(b.call("annotate", "no-such-function"), "no function called no-such-function executed")
+    with open(os.path.join(b.dir, "no-such-function"), "w", encoding="utf-8") as f:
+        f.write("a function may be named like a file")
+    says(b.call("annotate", "no-such-function"), "no function called no-such-function executed")
     outcome = b.call("report", "--filter", "no-such-name")
     works(outcome, 0)
     require("--filter no-such-name: no row" in outcome.err, "an unmatched filter says nothing",

@@ -46,7 +46,7 @@ TEST_CASE("a profile agrees with itself") {
   f.at = {kApp, 0};
   f.self = 1000;
   p.functions = {f};
-  const Accuracy a = compare_profiles(p, p);
+  const Accuracy a = accuracy_of(p, p);
   CHECK(a.paths == 1);
   CHECK(a.edges == 1);
   CHECK(a.values() == 1);
@@ -60,7 +60,7 @@ TEST_CASE("what is missing in either profile has no measure") {
   full.tables.edges = {{{kApp, 1}, {kApp, 2}, EdgeKind::taken, 7}};
   full.tables.paths = {path(5, {1, 2})};
   Profile other = with_modules({"aa"});
-  for (const Accuracy& a : {compare_profiles(full, other), compare_profiles(other, full)}) {
+  for (const Accuracy& a : {accuracy_of(full, other), accuracy_of(other, full)}) {
     CHECK(!a.paths);
     CHECK(!a.edges);
     CHECK(!a.values());
@@ -77,14 +77,14 @@ TEST_CASE("paths are measured by Wall's weight matching") {
   perfect.tables.paths = {path(600, {1}), path(300, {2}), path(100, {3})};
   for (uint64_t i = 0; i < 37; i++) perfect.tables.paths.push_back(path(1, {100 + i}));
   sampled.tables.paths = {path(30, {1}), path(20, {3}), path(10, {2})};
-  CHECK(*compare_profiles(perfect, sampled).paths == doctest::Approx(600.0 / 900));
+  CHECK(*accuracy_of(perfect, sampled).paths == doctest::Approx(600.0 / 900));
 }
 
 TEST_CASE("at least one path is compared") {
   Profile perfect = with_modules({"aa"}), sampled = with_modules({"aa"});
   perfect.tables.paths = {path(6, {1}), path(3, {2})};
   sampled.tables.paths = {path(1, {2})};
-  CHECK(*compare_profiles(perfect, sampled).paths == 0);
+  CHECK(*accuracy_of(perfect, sampled).paths == 0);
 }
 
 TEST_CASE("paths that the file left out count as distinct") {
@@ -92,7 +92,7 @@ TEST_CASE("paths that the file left out count as distinct") {
   perfect.tables.paths = {path(6, {1}), path(3, {2})};
   perfect.coverage.paths.distinct = 40;  // two are compared
   sampled.tables.paths = {path(5, {2}), path(1, {1})};
-  CHECK(*compare_profiles(perfect, sampled).paths == 1);
+  CHECK(*accuracy_of(perfect, sampled).paths == 1);
 }
 
 TEST_CASE("edges lose half of the difference of relative frequencies") {
@@ -103,9 +103,9 @@ TEST_CASE("edges lose half of the difference of relative frequencies") {
   };
   perfect.tables.edges = {edge(1, 50), edge(2, 30), edge(3, 20)};
   sampled.tables.edges = {edge(1, 1), edge(2, 3)};
-  CHECK(*compare_profiles(perfect, sampled).edges == doctest::Approx(0.55));
+  CHECK(*accuracy_of(perfect, sampled).edges == doctest::Approx(0.55));
   sampled.tables.edges = {edge(9, 4)};
-  CHECK(*compare_profiles(perfect, sampled).edges == doctest::Approx(0));
+  CHECK(*accuracy_of(perfect, sampled).edges == doctest::Approx(0));
 }
 
 TEST_CASE("values are measured by the share of the perfect profile's top value") {
@@ -115,7 +115,7 @@ TEST_CASE("values are measured by the share of the perfect profile's top value")
   perfect.tables.values = {value(1, 100, {{7, 90}, {8, 10}}), value(2, 300, {{5, 180}, {6, 120}}),
                            value(3, 9000, {{1, 9000}})};
   sampled.tables.values = {value(1, 10, {{7, 5}, {9, 5}}), value(2, 4, {{6, 4}})};
-  const Accuracy a = compare_profiles(perfect, sampled);
+  const Accuracy a = accuracy_of(perfect, sampled);
   CHECK(*a.diff_top == doctest::Approx(0.55));
   CHECK(*a.values() == doctest::Approx(0.45));
 }
@@ -124,9 +124,9 @@ TEST_CASE("code that was elsewhere is noticed") {
   Profile perfect = with_modules({"aa", "bb"}), sampled = with_modules({"bb", "aa"});
   perfect.modules[0].address = sampled.modules[1].address = 0x1000;
   perfect.modules[1].address = sampled.modules[0].address = 0x2000;
-  CHECK_FALSE(compare_profiles(perfect, sampled).other_addresses);
+  CHECK_FALSE(accuracy_of(perfect, sampled).other_addresses);
   sampled.modules[0].address = 0x3000;
-  CHECK(compare_profiles(perfect, sampled).other_addresses);
+  CHECK(accuracy_of(perfect, sampled).other_addresses);
 }
 
 TEST_CASE("overlap is of the members that make up nine tenths") {
@@ -138,20 +138,20 @@ TEST_CASE("overlap is of the members that make up nine tenths") {
   };
   perfect.tables.calls = {call(1, 60), call(2, 30), call(3, 10)};
   sampled.tables.calls = {call(1, 5), call(2, 1), call(3, 4)};
-  CHECK(*compare_profiles(perfect, sampled).call_pairs == doctest::Approx(0.6 / 0.9));
+  CHECK(*accuracy_of(perfect, sampled).call_pairs == doctest::Approx(0.6 / 0.9));
 }
 
 TEST_CASE("code is matched by build-id, whatever the order of modules") {
   Profile perfect = with_modules({"aa", "bb"}), sampled = with_modules({"bb", "aa"});
   perfect.tables.paths = {path(6, {1}, 0)};
   sampled.tables.paths = {path(6, {1}, 1)};
-  CHECK(*compare_profiles(perfect, sampled).paths == 1);
+  CHECK(*accuracy_of(perfect, sampled).paths == 1);
   sampled.tables.paths = {path(6, {1}, 0)};
-  CHECK(*compare_profiles(perfect, sampled).paths == 0);
+  CHECK(*accuracy_of(perfect, sampled).paths == 0);
 }
 
 TEST_CASE("coverage is what was profiled of what the perfect run executed") {
   Profile perfect = with_modules({"aa"}), sampled = with_modules({"aa"});
   sampled.coverage.instructions_profiled = 2;
-  CHECK(*compare_profiles(perfect, sampled).coverage == doctest::Approx(0.002));
+  CHECK(*accuracy_of(perfect, sampled).coverage == doctest::Approx(0.002));
 }

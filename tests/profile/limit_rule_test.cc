@@ -19,7 +19,7 @@ FunctionChange function(std::string name, uint64_t base, uint64_t now) {
 
 Diff sample() {
   Diff d;
-  d.exact = true;
+  d.exact = d.has_calls = d.has_edges = true;
   d.instructions = {1000, 1020};
   d.calls = {10, 11};
   // As compare_profiles ranks them.
@@ -97,6 +97,35 @@ TEST_CASE("calls that did not change still have absolute limits") {
   CHECK(check("calls:parse->tiny<=9").empty());
 }
 
+TEST_CASE("a function is known by the name that it is linked by, too, whatever the limit is on") {
+  Diff d = sample();
+  d.functions.back().linkage_name = "_Zmain";
+  d.functions[3].linkage_name = "_Ztiny";
+  d.has_paths = true;
+  PathChange path;
+  path.at = d.call_pairs[0].to;
+  path.functions = {d.call_pairs[0].from, d.call_pairs[0].to};
+  path.count = path.instructions = {1, 100};
+  d.paths = {path};
+  CHECK(check("calls:_Ztiny<=9", d).size() == 1);
+  CHECK(check("calls:_Zmain->_Ztiny<=9", d).size() == 1);
+  CHECK(check("calls:_Ztiny->_Zmain<=9", d).empty());
+  CHECK(check("path:_Zmain->_Ztiny:count<=9", d).size() == 1);
+  CHECK(check("path:_Ztiny->_Zmain:count<=9", d).empty());
+}
+
+TEST_CASE("limits on what was not profiled are refused") {
+  Diff d = sample();
+  d.has_calls = d.has_edges = false;
+  for (const char* rule :
+       {"calls<=+0", "calls:tiny<=+0", "function:tiny:calls<=+0", "function:tiny:loops<=+0"}) {
+    CAPTURE(rule);
+    const auto found = check_limits(d, {*parse_limit_rule(rule)});
+    REQUIRE_FALSE(found);
+    CHECK(found.error().message.find("not both profiles have") != std::string::npos);
+  }
+}
+
 TEST_CASE("functions are known without types and namespaces") {
   const std::pair<const char*, const char*> names[] = {
       {"int app::parse<char>(char const*) const", "app::parse"},
@@ -120,11 +149,26 @@ TEST_CASE("what is no limit, or can never apply, is an error that says why") {
   CHECK(rule_error("instructions") == "limit instructions: there is no <= or >= in it");
   CHECK(rule_error("function:prase:instructions<=+1%") ==
         "limit function:prase:instructions<=+1%: neither profile has a function prase");
-  for (const char* bad :
-       {"", "<=+1%", "speed<=+1%", "function:x<=+1%", "function::instructions<=+1%",
-        "function:x:speed<=+1%", "calls:<=1", "instructions<=1%", "instructions<=+",
-        "instructions<=+1%@1", "function:x:share<=5", "module:x:calls<=+1", "instructions<=nan",
-        "instructions<=+1x", "calls:nobody<=+1"}) {
+  for (const char* bad : {"",
+                          "<=+1%",
+                          "speed<=+1%",
+                          "function:x<=+1%",
+                          "function::instructions<=+1%",
+                          "function:x:speed<=+1%",
+                          "calls:<=1",
+                          "instructions<=1%",
+                          "instructions<=+",
+                          "instructions<=+1%@1",
+                          "function:x:share<=5",
+                          "module:x:calls<=+1",
+                          "instructions<=nan",
+                          "instructions<=+1x",
+                          "calls:nobody<=+1",
+                          "function: :calls<=+1",
+                          "calls:main-><=+1",
+                          "calls:->main<=+1",
+                          "path-share:main-><=+1",
+                          "module: :instructions<=+1"}) {
     CAPTURE(bad);
     CHECK(rule_error(bad) != "");
   }
@@ -238,9 +282,13 @@ TEST_CASE("what a check of sampled profiles could have seen is known") {
   CHECK_FALSE(seen("function:parse:instructions<=+3%").decidable);
   CHECK_FALSE(seen("instructions<=+1%").decidable);
   CHECK(seen("instructions<=1000").decidable);
+  const auto relative = parse_limit_rule("function:parse:instructions<=+3%");
+  for (const char* absolute : {"instructions<=1000", "warn:instructions<=1000"})
+    CHECK_FALSE(sensitivity(d, {*relative, *parse_limit_rule(absolute)}).decidable);
   for (FunctionChange& f : d.functions) f.error = 10;
   const auto found = seen("function:parse:instructions<=+3%");
   CHECK(found.decidable);
+  CHECK(sensitivity(d, {*relative, *parse_limit_rule("instructions<=1000")}).decidable);
   CHECK(found.subject == "instructions of app::parse(int)");
   CHECK(found.change > 20.0 / static_cast<double>(d.functions[0].self.base));
   CHECK(found.change < 1);

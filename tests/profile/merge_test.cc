@@ -251,7 +251,9 @@ TEST_CASE("merging is associative and commutative, and keeps the conservation la
 }
 
 TEST_CASE("a weight is what adding the same profile as often would be") {
-  const Profile p = Runs(7).run();
+  Profile p = Runs(7).run();
+  p.overhead.program_cpu_s = 3;
+  p.overhead.unfollowed_cpu_s = 2;
   Profile thrice = merged({{p, 1}, {p, 1}, {p, 1}});
   Profile weighted = merged({{p, 3}});
   // How many different ones there are is not known of what has no row.
@@ -264,6 +266,9 @@ TEST_CASE("a weight is what adding the same profile as often would be") {
   thrice.run.merged.clear();
   weighted.run.merged.clear();
   thrice.run.duration_s = weighted.run.duration_s = 0;
+  CHECK(weighted.overhead.program_cpu_s == 9);
+  CHECK(weighted.overhead.unfollowed_cpu_s == 6);
+  CHECK(thrice.overhead.unfollowed_cpu_s == 6);
   thrice.overhead = weighted.overhead = {};
   CHECK(difference(profile_json(thrice), profile_json(weighted)) == "");
 }

@@ -2,11 +2,13 @@
 #include "profile/compare/diff.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
 
+#include "base/file_name.h"
 #include "profile/compare/diff_reasons.h"
 #include "profile/compare/diff_side.h"
 #include "profile/evidence.h"
@@ -138,7 +140,7 @@ std::vector<LineChange> compare_lines(const Side& base, const SourceKnowledge& b
   std::map<std::tuple<uint32_t, std::string, bool, uint32_t>, LineChange> all;
   const auto add = [&](const Side& side, const SourceKnowledge& source, uint64_t Change::*figure) {
     for (const LineCost& cost : source.costs) {
-      const std::string name = cost.file.substr(cost.file.rfind('/') + 1);
+      const std::string name = file_name(cost.file);
       const Function& f = side.p.functions[cost.function];
       const auto [relative, line] = relative_line(f, {cost.file, cost.line});
       LineChange& row = all[{side.number_of(cost.function), name, relative, line}];
@@ -281,6 +283,15 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   const auto both_have = [&](auto Tables::*table) {
     return !(base.tables.*table).empty() && !(now.tables.*table).empty();
   };
+  // A program may have none. A baseline has no such table, but functions with calls and loops.
+  const auto know = [&](const char* kind, const auto& layout, auto Tables::*table) {
+    return std::ranges::all_of(std::array{&base, &now}, [&](const Profile* p) {
+      return !(p->tables.*table).empty() || p->left_out.contains(layout.name) ||
+             was_asked_for(p->run, kind);
+    });
+  };
+  diff.has_calls = know("call", kCallLayout, &Tables::calls);
+  diff.has_edges = know("edge", kEdgeLayout, &Tables::edges);
   diff.has_paths = both_have(&Tables::paths);
   diff.hides_values = has_hidden_values(base) || has_hidden_values(now);
   diff.has_values = both_have(&Tables::values) && !diff.hides_values;

@@ -168,6 +168,8 @@ struct Diff {
   // Fewest groups of samples that an error of a sampled profile is based on; 0: errors are unknown.
   uint32_t groups = 0;
   // Both profiles have such a table.
+  bool has_calls = false;
+  bool has_edges = false;
   bool has_paths = false;
   bool has_values = false;
   bool hides_values = false;  // one of them does: they are not compared

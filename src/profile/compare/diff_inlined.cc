@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/file_name.h"
 #include "profile/compare/diff_side.h"
 
 namespace shadowprof::profile {
@@ -42,7 +43,7 @@ std::vector<InlinedChange> compare_inlined(const Side& base, const Side& now) {
       const uint32_t module = side->module_number(f.module);
       if (unknown.contains(module)) continue;
       const std::string& linkage = f.linkage_name.empty() ? f.name : f.linkage_name;
-      Open& o = all[{module, linkage, f.file.substr(f.file.rfind('/') + 1)}];
+      Open& o = all[{module, linkage, file_name(f.file)}];
       (side == &base ? o.in_base : o.in_new) = true;
       InlinedChange& c = o.change;
       c.at = {side->p.modules[f.module].path, 0, f.name, f.file, f.line};

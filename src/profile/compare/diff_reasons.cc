@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_name.h"
 #include "profile/confidence.h"
 
 namespace shadowprof::profile {
@@ -33,7 +34,7 @@ std::string more_or_fewer(int64_t delta, std::string_view what) {
 
 std::string at_line(const Place& at) {
   if (at.line == 0) return fmt::format(" at {:#x}", at.offset);
-  return fmt::format(" at {}:{}", at.file.substr(at.file.rfind('/') + 1), at.line);
+  return fmt::format(" at {}:{}", file_name(at.file), at.line);
 }
 
 // All conditional branches of one line (or place, where no line is known) together.

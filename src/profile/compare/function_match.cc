@@ -10,14 +10,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_name.h"
+
 namespace shadowprof::profile {
 namespace {
 
 constexpr uint32_t kUnmatched = std::numeric_limits<uint32_t>::max();
-
-std::string file_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 std::string program_of(const Profile& p) {
   return p.run.command.empty() ? std::string() : file_name(p.run.command[0]);

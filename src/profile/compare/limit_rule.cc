@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/file_name.h"
 #include "profile/compare/limit_subjects.h"
 
 namespace shadowprof::profile {
@@ -90,6 +91,11 @@ const std::vector<NamedSubject>& named_subjects() {
   return kSubjects;
 }
 
+Status is_missing(std::string_view name) {
+  if (name.empty()) return fail("the name is missing");
+  return {};
+}
+
 Status parse_named(const NamedSubject& kind, std::string_view text, LimitRule& rule) {
   const size_t colon = text.rfind(':');
   if (colon != std::string_view::npos && colon != 0) {
@@ -98,7 +104,7 @@ Status parse_named(const NamedSubject& kind, std::string_view text, LimitRule& r
       rule.subject = kind.subject;
       rule.metric = metric;
       rule.pattern = trimmed(text.substr(0, colon));
-      return {};
+      return is_missing(rule.pattern);
     }
   }
   return fail("a limit on {}", kind.form);
@@ -119,7 +125,6 @@ Status parse_subject(std::string_view text, LimitRule& rule) {
         "a limit is on instructions, calls, syscalls, function:NAME:METRIC, inlined:NAME:METRIC, "
         "module:NAME:instructions, calls:NAME, syscalls:NAME, path-share:NAME, path:NAME:METRIC, "
         "value:NAME:invariance or load:NAME:METRIC");
-  if (text.empty()) return fail("the name is missing");
   rule.subject = path ? Subject::path : calls ? Subject::call : Subject::syscall;
   rule.metric = path ? Metric::share : calls ? Metric::calls : Metric::syscalls;
   const size_t arrow = calls ? text.find("->") : std::string_view::npos;
@@ -128,7 +133,10 @@ Status parse_subject(std::string_view text, LimitRule& rule) {
     text = trimmed(text.substr(arrow + 2));
   }
   rule.pattern = text;
-  return {};
+  const bool is_from_nobody = arrow != std::string_view::npos && rule.caller.empty();
+  const auto globs = path_globs(rule.pattern);
+  return is_missing(is_from_nobody ? rule.caller
+                                   : *std::ranges::min_element(globs, {}, &std::string::size));
 }
 
 Status parse_bound(std::string_view text, LimitRule& rule) {
@@ -272,6 +280,8 @@ Status check_profiles(const Diff& diff, const LimitRule& rule) {
     return fail("limit {}: a profile hides its values (--redact-values)", rule.text);
   if (rule.subject == Subject::value) return need(diff.has_values, "values", "value");
   if (rule.subject == Subject::load) return need(diff.has_loads, "load latencies", "latency");
+  if (rule.metric == Metric::calls) return need(diff.has_calls, "calls", "call");
+  if (rule.metric == Metric::loops) return need(diff.has_edges, "edges", "edge");
   return {};
 }
 
@@ -282,7 +292,7 @@ Status check_names(const Diff& diff, const LimitRule& rule) {
   for (const std::string& glob : globs) {
     if (glob.empty() || has_wildcard(glob)) continue;
     const auto named = [&](const auto& c) {
-      return rule.subject == Subject::module ? matches_glob(glob, shown_module(c.at.module))
+      return rule.subject == Subject::module ? matches_glob(glob, file_name(c.at.module))
                                              : names_function(glob, c.at.function, c.linkage_name);
     };
     const bool inlined = std::ranges::any_of(diff.inlined, named);
@@ -354,9 +364,11 @@ const std::vector<std::string>& default_limit_rules() {
 Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
   Sensitivity best;
   double most = 0;
+  bool sees = false, all_absolute = true;
   for (const LimitRule& rule : rules) {
     if (!check_profiles(diff, rule)) continue;
-    if (rule.bound == Bound::absolute) best.decidable = true;
+    const bool decides = rule.severity == Severity::error;
+    if (decides && rule.bound != Bound::absolute) all_absolute = false;
     const std::vector<Judged> judged = judged_by(diff, rule);
     const double critical = critical_for(diff, rule, judged, rules.size());
     for (const Judged& j : judged) {
@@ -364,7 +376,7 @@ Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
       const double visible = critical * j.error;
       if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base))
         continue;
-      best.decidable = true;
+      sees |= decides;
       if (base <= most) continue;
       most = base;
       best.subject = metric_name(rule.metric) + (j.name.empty() ? "" : " " + j.name);
@@ -372,6 +384,7 @@ Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
       best.part = j.whole.base == 0 ? 0 : base / static_cast<double>(j.whole.base);
     }
   }
+  best.decidable = sees || all_absolute;
   return best;
 }
 

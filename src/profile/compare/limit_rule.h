@@ -110,8 +110,8 @@ bool matches_glob(std::string_view glob, std::string_view text);
 
 // Which changes a check could have seen, where a profile is sampled.
 struct Sensitivity {
-  // A limit can be judged: it is an absolute one, or noise does not hide that something it is about
-  // doubles.
+  // All limits that a check fails by are absolute, or one is about something of which noise does
+  // not hide that it doubles.
   bool decidable = false;
   std::string
       subject;  // the largest one that can be: "instructions of parse"; "" where there is none

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "base/file_name.h"
 #include "base/go_names.h"
 
 namespace shadowprof::profile {
@@ -88,7 +89,7 @@ Change metric_of(const FunctionChange& c, LimitRule::Metric metric, const Diff& 
 // With the file that it is in where no source says where it is.
 std::string name_in_text(const Place& at) {
   if (!at.file.empty() || at.module.empty()) return "of " + at.function;
-  return "of " + at.function + " in " + shown_module(at.module);
+  return "of " + at.function + " in " + file_name(at.module);
 }
 
 // The error of other metrics than `self` is not measured; it is taken to be as large in proportion.
@@ -153,7 +154,7 @@ void name_cause(const Diff& diff, const std::string& module, Judged& j) {
   for (const FunctionChange& c : diff.functions) {
     const int64_t delta = c.self.delta();
     if (delta == 0 || (delta > 0) != more) continue;
-    if (!module.empty() && shown_module(c.at.module) != module) continue;
+    if (!module.empty() && file_name(c.at.module) != module) continue;
     j.function = c.at.function;
     j.module = c.at.module;
     j.file = c.at.file;
@@ -167,7 +168,7 @@ void name_cause(const Diff& diff, const std::string& module, Judged& j) {
 std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
   std::map<std::string, Judged> by_name;
   for (const FunctionChange& c : diff.functions) {
-    const std::string name = shown_module(c.at.module);
+    const std::string name = file_name(c.at.module);
     if (!matches_glob(rule.pattern, name)) continue;
     Judged& j = by_name[name];
     j.name = "in " + name;
@@ -186,14 +187,33 @@ std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
   return all;
 }
 
+// Whether the name in a limit means the function at a place: as it is shown, or as it is linked.
+class Meaning {
+ public:
+  explicit Meaning(const Diff& diff) {
+    for (const FunctionChange& c : diff.functions)
+      linked_[{c.at.module, c.at.function}].push_back(c.linkage_name);
+  }
+  bool is_meant(const std::string& glob, const Place& at) const {
+    if (names_function(glob, at.function, at.function)) return true;
+    const auto linked = linked_.find({at.module, at.function});
+    return linked != linked_.end() && std::ranges::any_of(linked->second, [&](const auto& name) {
+             return names_function(glob, at.function, name);
+           });
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> linked_;
+};
+
 // Call pairs of one caller and callee are one: it does not matter which line calls. A rule without
 // a caller judges a function's calls altogether.
 std::vector<Judged> judged_calls(const Diff& diff, const LimitRule& rule) {
+  const Meaning names(diff);
   std::map<std::pair<std::string, std::string>, Judged> by_name;
   for (const TransferChange& c : diff.call_pairs) {
-    if (!names_function(rule.pattern, c.to.function, c.to.function)) continue;
-    if (!rule.caller.empty() && !names_function(rule.caller, c.from.function, c.from.function))
-      continue;
+    if (!names.is_meant(rule.pattern, c.to)) continue;
+    if (!rule.caller.empty() && !names.is_meant(rule.caller, c.from)) continue;
     const std::string caller = rule.caller.empty() ? "" : c.from.function;
     const auto [at, added] = by_name.try_emplace({caller, c.to.function});
     Judged& j = at->second;
@@ -236,12 +256,11 @@ std::string lines_in_text(const PathChange& c) {
                      c.lines.size() > kMostLines ? ", ..." : "");
 }
 
-bool goes_through(const PathChange& c, const std::vector<std::string>& globs) {
+bool goes_through(const PathChange& c, const std::vector<std::string>& globs,
+                  const Meaning& names) {
   for (size_t first = 0; first + globs.size() <= c.functions.size(); first++) {
     size_t i = 0;
-    while (i < globs.size() && names_function(globs[i], c.functions[first + i].function,
-                                              c.functions[first + i].function))
-      i++;
+    while (i < globs.size() && names.is_meant(globs[i], c.functions[first + i])) i++;
     if (i == globs.size()) return true;
   }
   return false;
@@ -258,11 +277,12 @@ std::string path_in_text(const PathChange& c) {
 
 std::vector<Judged> judged_paths(const Diff& diff, const LimitRule& rule) {
   const std::vector<std::string> globs = path_globs(rule.pattern);
+  const Meaning names(diff);
   std::map<std::string, const FunctionChange*> reasons;
   for (const FunctionChange& c : diff.functions) reasons.try_emplace(c.at.function, &c);
   std::vector<Judged> all;
   for (const PathChange& c : diff.paths) {
-    if (!goes_through(c, globs)) continue;
+    if (!goes_through(c, globs, names)) continue;
     Judged j = judged_at(c.at, c.instructions, diff.instructions);
     j.name = path_in_text(c);
     j.part = std::abs(static_cast<double>(c.instructions.delta()));
@@ -293,11 +313,11 @@ std::string value_in_text(const ValueChange& c) {
 }
 
 std::vector<Judged> judged_values(const Diff& diff, const LimitRule& rule) {
+  const Meaning names(diff);
   std::vector<Judged> all;
   for (const ValueChange& c : diff.values) {
     // What does not execute any more computes no other value.
-    if (c.executions.now == 0 || !names_function(rule.pattern, c.at.function, c.at.function))
-      continue;
+    if (c.executions.now == 0 || !names.is_meant(rule.pattern, c.at)) continue;
     Judged j = judged_at(c.at, c.invariance, diff.instructions);
     j.in_base = c.executions.base != 0;
     j.name += value_in_text(c);
@@ -313,9 +333,10 @@ std::vector<Judged> judged_values(const Diff& diff, const LimitRule& rule) {
 }
 
 std::vector<Judged> judged_loads(const Diff& diff, const LimitRule& rule) {
+  const Meaning names(diff);
   std::vector<Judged> all;
   for (const LoadChange& c : diff.loads) {
-    if (!names_function(rule.pattern, c.at.function, c.at.function)) continue;
+    if (!names.is_meant(rule.pattern, c.at)) continue;
     const bool lost = rule.metric == LimitRule::Metric::lost;
     Judged j = judged_at(c.at, lost ? c.lost_cycles : c.misses, diff.instructions);
     j.in_base = c.executions.base != 0;
@@ -332,10 +353,6 @@ std::vector<Judged> judged_loads(const Diff& diff, const LimitRule& rule) {
 bool is_share(LimitRule::Metric metric) {
   return metric == LimitRule::Metric::share || metric == LimitRule::Metric::invariance ||
          metric == LimitRule::Metric::misses;
-}
-
-std::string shown_module(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
 }
 
 bool names_function(std::string_view glob, const std::string& name, const std::string& linkage) {

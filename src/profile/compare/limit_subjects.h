@@ -35,8 +35,6 @@ struct Judged {
 
 std::vector<Judged> judged_by(const Diff& diff, const LimitRule& rule);
 
-std::string shown_module(const std::string& path);
-
 // Whether `glob` stands for the function: by its whole name, its linkage name, or without types.
 bool names_function(std::string_view glob, const std::string& name, const std::string& linkage);
 

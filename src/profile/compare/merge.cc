@@ -52,7 +52,8 @@ void multiply(std::map<std::string, uint64_t>& counts, uint64_t weight) {
 }
 
 void multiply(Overhead& o, uint64_t weight) {
-  for (double* s : {&o.engine_cpu_s, &o.collector_cpu_s, &o.program_cpu_s, &o.translation_s})
+  for (double* s : {&o.engine_cpu_s, &o.collector_cpu_s, &o.program_cpu_s, &o.unfollowed_cpu_s,
+                    &o.translation_s})
     *s *= static_cast<double>(weight);
   o.translated_blocks *= weight;
   o.forks *= weight;

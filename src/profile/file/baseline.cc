@@ -94,6 +94,9 @@ void reduce_to_baseline(Profile& profile, size_t most_bytes) {
   leave_out(profile, kLatencyValueLayout, &Tables::latency_values);
   leave_out(profile, kCacheLineLayout, &Tables::cache_lines);
   leave_out(profile, kSharingLayout, &Tables::sharing);
+  leave_out(profile, kHazardLayout, &Tables::hazards);
+  leave_out(profile, kWasteLayout, &Tables::waste);
+  leave_out(profile, kStreamLayout, &Tables::streams);
   leave_out(profile, kArgumentLayout, &Tables::arguments);
   leave_out(profile, kProbeLayout, &Tables::probes);
   leave_out(profile, kPluginLayout, &Tables::plugins);

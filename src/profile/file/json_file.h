@@ -18,6 +18,9 @@ namespace shadowprof::profile {
 // runs. "-" is stdout. An existing file must be one of our profiles, or empty.
 Status check_output(const std::string& path);
 
+// The file begins like a profile of ours, or is empty. It is there, and no pipe.
+Result<bool> is_profile_file(const std::string& path);
+
 // Regular files: written beside the target with mode 0600 and renamed over it, so that whatever
 // fails leaves the old file. Devices and pipes are written in place.
 Status write_profile(const Profile& profile, const std::string& path,

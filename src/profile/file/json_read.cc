@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <new>
 #include <utility>
 
 #include "profile/file/json_file.h"
@@ -326,6 +327,8 @@ Result<Profile> read_from(TextPieces& text) {
     return read_document(json::parse(text));
   } catch (const Bad& bad) {
     return fail("{}", bad.what);
+  } catch (const std::bad_alloc&) {
+    throw;  // not the file's fault (base/short_memory.h)
   } catch (const std::exception& e) {
     return fail("{}", e.what());
   }

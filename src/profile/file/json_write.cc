@@ -305,20 +305,19 @@ class FileOut final : public json::TextSink {
   OutputFile& file_;
 };
 
-// A profile of ours, or nothing yet.
+}  // namespace
+
 Result<bool> is_profile_file(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return fail_errno(errno, "cannot read {}, which is there already", path);
+  if (!fd.valid()) return fail_errno(errno, "cannot read {}", path);
   std::string head(kHeadBytes, '\0');
   const ssize_t n = ::read(fd.get(), head.data(), head.size());
-  if (n < 0) return fail_errno(errno, "cannot read {}, which is there already", path);
+  if (n < 0) return fail_errno(errno, "cannot read {}", path);
   std::string squeezed;
   for (char c : decompress_head(std::string_view(head).substr(0, static_cast<size_t>(n)), 256))
     if (c != ' ' && c != '\n' && c != '\t' && c != '\r') squeezed += c;
   return n == 0 || squeezed.starts_with(std::string("{\"schema\":\"") + kSchema + '"');
 }
-
-}  // namespace
 
 Status check_output(const std::string& path) {
   if (path == "-") {

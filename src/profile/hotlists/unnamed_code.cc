@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include "base/file_name.h"
+
 namespace shadowprof::profile {
 namespace {
 
@@ -40,7 +42,7 @@ class Rows {
 
 std::string module_label(const Module& module) {
   if (module.path.empty()) return "[anonymous]";
-  return module.path.substr(module.path.rfind('/') + 1);
+  return file_name(module.path);
 }
 
 std::string unknown_code_name(const Module& module) {
