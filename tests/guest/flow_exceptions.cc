@@ -63,6 +63,8 @@ std::string unwrap(const std::exception& e) {
   return e.what();
 }
 
+constexpr int kRounds = 60;
+
 int throwing_compare(const void*, const void*) {
   throw 42;
 }
@@ -74,7 +76,7 @@ int main() {
   visitors.push_back(std::make_unique<Recursive>());
   visitors.push_back(std::make_unique<Rethrowing>());
   int caught = 0;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < kRounds; ++i) {
     for (const auto& visitor : visitors) {
       try {
         visitor->visit(50);
@@ -114,5 +116,5 @@ int main() {
   }
   std::function<int(int)> nested = [&](int n) -> int { return n == 0 ? 0 : nested(n - 1) + n; };
   printf("rethrown %d function %d\n", rethrown, nested(100));
-  return caught == 600 ? 0 : 1;
+  return caught == 2 * kRounds ? 0 : 1;
 }
