@@ -156,8 +156,11 @@ void EmulatorExecutor::take_memory(const kernel::SyscallRow* row, const SyscallA
 }
 
 void EmulatorExecutor::refresh_areas() {
-  const auto mappings = kernel::read_maps(tid());
-  if (mappings) view_.set_areas(memory_areas(tid(), *mappings));
+  auto mappings = kernel::read_maps(tid());
+  if (!mappings) return;
+  // As they are in the program: a store goes to our copy, and later to the replica's.
+  for (kernel::Mapping& m : *mappings) m.writable |= shared_.contains(m.range.start);
+  view_.set_areas(memory_areas(tid(), *mappings));
 }
 
 void EmulatorExecutor::finish_thread() {

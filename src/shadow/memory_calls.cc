@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // The replica's address space. Two things are not allowed to it: shared pages that it could write,
-// but for those of its own files, and new code. Translations outlive the replica, and the next one
+// but for those of its own files, and new code. No shared mapping that it has from the program ever
+// becomes writable (shared_pages.h), none is moved or doubled, and what it maps itself is private.
+// Translations outlive the replica, and the next one
 // has other memory: so a replica that maps, unmaps or reprotects code ends there. (The program
 // itself does the same, and the next sample finds it done.)
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/limits.h"
@@ -14,6 +17,8 @@
 
 namespace shadowprof::shadow {
 namespace {
+
+constexpr int kSoftOffline = 101;  // MADV_SOFT_OFFLINE, which glibc does not define
 
 GuestRange range_of(uint64_t address, uint64_t bytes) {
   const uint64_t end = address + bytes + limits::kPageBytes - 1;
@@ -49,6 +54,7 @@ SyscallAnswer SystemCalls::map(const Call& call) {
   const auto mapped = call.remote.call(SYS_mmap, call.args[0], call.args[1], protection, flags,
                                        call.args[4], call.args[5]);
   if (!mapped) return end(call, Outcome::died, mapped.error().message);
+  if (fixed && *mapped >= 0) shared_.forget(range_of(call.args[0], call.args[1]));
   return value(*mapped);
 }
 
@@ -64,28 +70,37 @@ SyscallAnswer SystemCalls::protect(const Call& call) {
 }
 
 SyscallAnswer SystemCalls::unmap(const Call& call) {
-  if (code_.has_code(range_of(call.args[0], call.args[1]))) {
-    return end(call, Outcome::code_changed, "unmaps code");
-  }
-  return execute(call);
+  const GuestRange range = range_of(call.args[0], call.args[1]);
+  if (code_.has_code(range)) return end(call, Outcome::code_changed, "unmaps code");
+  Answer made = execute(call);
+  if (made.kind == Answer::Kind::value && made.value == 0) shared_.forget(range);
+  return made;
 }
 
 SyscallAnswer SystemCalls::remap(const Call& call) {
-  const GuestRange from = range_of(call.args[0], call.args[1]);
+  // A length of 0 doubles a shared mapping (mremap(2)).
+  const GuestRange from = range_of(call.args[0], std::max<uint64_t>(call.args[1], 1));
   const GuestRange to = range_of(call.args[4], call.args[2]);
   const bool fixed = (call.args[3] & MREMAP_FIXED) != 0;
   if (code_.has_code(from) || (fixed && code_.has_code(to))) {
     return end(call, Outcome::code_changed, "moves code");
   }
   if (shared_.overlaps(from)) return end(call, Outcome::system_call, "moves shared memory");
-  return execute(call);
+  Answer made = execute(call);
+  if (fixed && made.kind == Answer::Kind::value && made.value >= 0) shared_.forget(to);
+  return made;
 }
 
 SyscallAnswer SystemCalls::advise(const Call& call) {
   switch (static_cast<int>(call.args[2])) {
     case MADV_REMOVE:
       return value(0);  // would punch a hole into the file
+    case MADV_DONTNEED:  // a page comes back from what is shared, and its copy would be empty
+      return shared_.has_copies(range_of(call.args[0], call.args[1]))
+                 ? end(call, Outcome::system_call, "drops pages of shared memory")
+                 : execute(call);
     case MADV_HWPOISON:
+    case kSoftOffline:
       return end(call, Outcome::system_call);
     default:
       return execute(call);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/limits.h"
 
@@ -15,10 +16,12 @@ namespace shadowprof::shadow {
 Status SharedPages::protect(ptrace::RemoteSyscalls& remote,
                             const std::vector<kernel::Mapping>& mappings) {
   for (const kernel::Mapping& m : mappings) {
-    if (!m.shared || !m.writable) continue;
+    if (!m.shared) continue;
     const int executable = m.executable ? PROT_EXEC : 0;
-    SP_TRY(remote.mprotect(m.range.start, m.range.size(), PROT_READ | executable));
-    shared_.push_back({m.range, PROT_READ | PROT_WRITE | executable});
+    if (m.writable) {
+      SP_TRY(remote.mprotect(m.range.start, m.range.size(), PROT_READ | executable));
+    }
+    shared_.push_back({m.range, m.writable, PROT_READ | PROT_WRITE | executable});
   }
   return {};
 }
@@ -30,12 +33,36 @@ const SharedPages::Shared* SharedPages::find(GuestAddr address) const {
 }
 
 bool SharedPages::contains(GuestAddr address) const {
-  return find(address) && !std::binary_search(private_.begin(), private_.end(), address.page());
+  const Shared* shared = find(address);
+  return shared && shared->writable &&
+         !std::binary_search(private_.begin(), private_.end(), address.page());
 }
 
 bool SharedPages::overlaps(GuestRange range) const {
   return std::any_of(shared_.begin(), shared_.end(),
                      [&](const Shared& s) { return s.range.overlaps(range); });
+}
+
+bool SharedPages::has_copies(GuestRange range) const {
+  const auto first = std::lower_bound(private_.begin(), private_.end(), range.start.page());
+  return first != private_.end() && *first < range.end;
+}
+
+// Nothing of it is a copy any more either.
+void SharedPages::forget(GuestRange range) {
+  std::erase_if(private_, [&](GuestAddr page) { return range.contains(page); });
+  std::vector<Shared> left;
+  for (const Shared& s : shared_) {
+    if (!s.range.overlaps(range)) {
+      left.push_back(s);
+      continue;
+    }
+    const GuestRange parts[] = {{s.range.start, range.start}, {range.end, s.range.end}};
+    for (const GuestRange& part : parts) {
+      if (part.start < part.end) left.push_back({part, s.writable, s.protection});
+    }
+  }
+  shared_ = std::move(left);
 }
 
 Status SharedPages::make_private(ptrace::RemoteSyscalls& remote, ptrace::RemoteMemory& memory,

@@ -31,6 +31,7 @@ class TestReplica {
     REQUIRE(code_.find_syscall_insn(kernel::read_maps(tid()).value()));
     ptrace::RemoteSyscalls remote(tracee_, code_.syscall_insn(), kReplica);
     REQUIRE(Descriptors::leave_table(remote));
+    REQUIRE(shared_.protect(remote, kernel::read_maps(tid()).value()));
     REQUIRE(remote.finish());
     threads_.push_back(std::make_unique<GuestThread>());
   }
