@@ -53,6 +53,7 @@ Status Executor::start() {
     SP_TRY(space_.map_into(remote, mappings));
     SP_ASSIGN(slot_, space_.acquire_slot(remote));
     SP_TRY(shared_.protect(remote, mappings));
+    space_.show_calls_that_write(*slot_, shared_.has_writable());
     may_go_native_ = budget_.goes_on && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }

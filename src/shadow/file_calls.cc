@@ -20,6 +20,18 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr uint64_t kMostBytesOfCall = 0x7ffff000;  // MAX_RW_COUNT: more are not written
+// How much of a buffer is copied for a read at first: what it does not fill is copied in vain.
+constexpr uint64_t kCopiedForRead = 16 * limits::kPageBytes;
+
+// The rest of a part, from byte number `bytes` of all on. Empty: there is no such byte.
+GuestRange rest_from(const std::vector<iovec>& parts, uint64_t bytes) {
+  for (const iovec& part : parts) {
+    const GuestAddr start(reinterpret_cast<uint64_t>(part.iov_base));
+    if (bytes < part.iov_len) return {start + bytes, start + part.iov_len};
+    bytes -= part.iov_len;
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -93,16 +105,19 @@ bool SystemCalls::is_later(const timespec& when) const {
          std::pair(identity_.forked_at.tv_sec, identity_.forked_at.tv_nsec);
 }
 
+std::optional<std::vector<iovec>> SystemCalls::parts_of(const Call& call, bool vector) {
+  if (!vector) return {{{reinterpret_cast<void*>(call.args[1]), call.args[2]}}};
+  auto read = read_io_vectors(memory_, GuestAddr(call.args[1]), call.args[2]);
+  if (!read) return std::nullopt;
+  return std::move(*read);
+}
+
 // By the kernel, at the offset that it keeps.
 SyscallAnswer SystemCalls::read_own(const Call& call, OwnFile& file, bool vector) {
   if (!file.is_known) return end(call, Outcome::input, "what was in a file before it wrote to it");
-  std::vector<iovec> parts{{reinterpret_cast<void*>(call.args[1]), call.args[2]}};
-  if (vector) {
-    auto read = read_io_vectors(memory_, GuestAddr(call.args[1]), call.args[2]);
-    if (!read) return end_sample(call);
-    parts = std::move(*read);
-  }
-  for (const iovec& part : parts) {
+  const auto parts = parts_of(call, vector);
+  if (!parts) return end_sample(call);
+  for (const iovec& part : *parts) {
     const GuestAddr start(reinterpret_cast<uint64_t>(part.iov_base));
     // More than a file of its own has, it cannot read.
     const uint64_t bytes = std::min<uint64_t>(part.iov_len, limits::kMostOwnBytes);
@@ -136,12 +151,18 @@ SyscallAnswer SystemCalls::read_file(const Call& call, bool positioned, bool vec
     return call.remote.call(vector ? SYS_preadv : SYS_pread64, call.args[0], call.args[1],
                             call.args[2], file->offset, 0);
   };
+  const auto parts = parts_of(call, vector).value_or(std::vector<iovec>{});
   Result<int64_t> got = make();
-  if (got && *got == -EFAULT && !vector) {
-    // The kernel does not copy shared pages for us.
-    const GuestRange buffer{GuestAddr(call.args[1]), GuestAddr(call.args[1] + call.args[2])};
-    if (shared_.overlaps(buffer) && shared_.make_private(call.remote, memory_, buffer))
-      got = make();
+  // The kernel does not copy shared pages for us: what it reads ends before them.
+  while (got && (*got >= 0 || *got == -EFAULT)) {
+    const uint64_t bytes = *got > 0 ? static_cast<uint64_t>(*got) : 0;
+    const GuestRange rest = rest_from(parts, bytes);
+    if (!shared_.contains(rest.start)) break;
+    const uint64_t copied = std::min(rest.size(), std::max(kCopiedForRead, bytes));
+    const Status made =
+        shared_.make_private(call.remote, memory_, {rest.start, rest.start + copied});
+    if (!made) return end(call, Outcome::device_memory, made.error().message);
+    got = make();
   }
   if (!got) return end(call, Outcome::died, got.error().message);
   if (*got > 0 && !positioned) file->offset += static_cast<uint64_t>(*got);

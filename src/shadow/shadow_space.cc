@@ -70,6 +70,19 @@ void ShadowSpace::turn_windows(const trace::TraceSink& sink) {
   space_->windows().turn(options_.shares.windows);
 }
 
+void ShadowSpace::show_calls_that_write(cache::Slot& slot, bool all) {
+  if (!all && slot.watched.none()) return;
+  for (unsigned number = 0; number < cache::kListedCalls; number++) {
+    const kernel::SyscallRow* row = kernel::find_syscall(static_cast<long>(number));
+    if (row == nullptr || !may_execute_unseen(*row)) continue;
+    if (all && !row->has(kernel::SyscallFlag::in_registers)) {
+      slot.watch(number);
+    } else {
+      slot.unwatch(number);
+    }
+  }
+}
+
 Result<cache::Slot*> ShadowSpace::acquire_slot(ptrace::RemoteSyscalls& remote) {
   if (!space_->has_free_slot()) return fail("all {} slots are in use", cache::kSlotsPerGroup);
   SP_TRY(space_->open_slot(remote));

@@ -74,6 +74,8 @@ class ShadowSpace {
 
   // A slot, open in the replica. After map_into(). An Error: all are in use.
   Result<cache::Slot*> acquire_slot(ptrace::RemoteSyscalls& remote);
+  // Does the tracer see all calls that write to memory, or, as at first, only those that he must?
+  void show_calls_that_write(cache::Slot& slot, bool all);
   // The replica has ended, or will make no use of it.
   void release_slot(cache::Slot* slot) { space_->release_slot(slot); }
 

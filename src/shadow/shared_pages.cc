@@ -48,6 +48,10 @@ bool SharedPages::has_copies(GuestRange range) const {
   return first != private_.end() && *first < range.end;
 }
 
+bool SharedPages::has_writable() const {
+  return std::any_of(shared_.begin(), shared_.end(), [](const Shared& s) { return s.writable; });
+}
+
 // Nothing of it is a copy any more either.
 void SharedPages::forget(GuestRange range) {
   std::erase_if(private_, [&](GuestAddr page) { return range.contains(page); });

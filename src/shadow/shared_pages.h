@@ -24,6 +24,8 @@ class SharedPages {
   // Is something of it shared memory, writable or not, or was it when the replica was made?
   bool overlaps(GuestRange range) const;
   bool has_copies(GuestRange range) const;
+  // Then system calls may fail for want of a copy: the kernel makes none.
+  bool has_writable() const;
   // The replica has something else there by now, or nothing.
   void forget(GuestRange range);
   // Replaces the pages of `range` that are still shared by private, writable copies. An Error:

@@ -120,7 +120,10 @@ bool SystemCalls::write_back(const Call& call, const LoggedCall& logged) {
   for (size_t i = 0; i < ranges->size(); i++) {
     const std::vector<uint8_t>& bytes = logged.writes[i];
     if (bytes.size() > (*ranges)[i].size()) return false;
-    if (!bytes.empty() && !memory_.write((*ranges)[i].start, bytes)) return false;
+    const GuestAddr start = (*ranges)[i].start;
+    if (bytes.empty()) continue;
+    if (!can_be_written(call, {start, start + bytes.size()})) return false;
+    if (!memory_.write(start, bytes)) return false;
   }
   return true;
 }
@@ -129,12 +132,17 @@ SyscallAnswer SystemCalls::end(const Call& call, Outcome outcome, std::string de
   return {Answer::Kind::ends, 0, {outcome, std::move(detail), call.nr}};
 }
 
-// Made by the replica with the arguments as they are.
+// Made by the replica with the arguments as they are. To shared memory, which is writable in the
+// program only, the kernel writes nothing, and says so when it may have done all else: such a call
+// cannot be made again.
 SyscallAnswer SystemCalls::execute(const Call& call) {
   has_executed_ = true;
   const auto made = call.remote.call(call.nr, call.args[0], call.args[1], call.args[2],
                                      call.args[3], call.args[4], call.args[5]);
   if (!made) return end(call, Outcome::died, made.error().message);
+  if (*made == -EFAULT && shared_.has_writable()) {
+    return end(call, Outcome::system_call, "may write to shared memory");
+  }
   return value(*made);
 }
 
@@ -322,10 +330,7 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
         return value(-EINVAL);
     }
   }
-  if (call.args[2] != 0 && !memory_.write_value(GuestAddr(call.args[2]), before)) {
-    return value(-EFAULT);
-  }
-  return value(0);
+  return call.args[2] != 0 ? give(call, GuestAddr(call.args[2]), before) : value(0);
 }
 
 // The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0

@@ -7,9 +7,12 @@
 // What would end the sample may be a call that the program made, too, and whose answer was kept:
 // then that is the replica's answer (input_log.h).
 //
-// Whatever is not understood ends the sample.
+// Whatever is not understood ends the sample. So does a call that fails with EFAULT where it would
+// not in the program: shared memory is writable there, and here only when it was copied
+// (shared_pages.h).
 #pragma once
 
+#include <sys/uio.h>
 #include <time.h>
 
 #include <array>
@@ -129,6 +132,8 @@ class SystemCalls {
   Answer move_offset(const Call& call, OpenFile* file, int fd, uint64_t given, uint64_t to);
   Answer duplicate_from(const Call& call, int fd);
   bool is_later(const timespec& when) const;
+  // Where a read puts what it reads. Nothing: a vector that cannot be read.
+  std::optional<std::vector<iovec>> parts_of(const Call& call, bool vector);
   Answer read_own(const Call& call, OwnFile& file, bool vector);
   Answer write_own(const Call& call, OwnFile& file, uint64_t bytes);
 

@@ -4,7 +4,7 @@
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
                    --asker FILE --caller FILE --workers FILE --reader FILE
-                   --phases FILE --executor FILE [--only NAME]
+                   --sharer FILE --phases FILE --executor FILE [--only NAME]
 """
 
 import collections
@@ -88,6 +88,21 @@ def scheduling_is_the_programs(options):
         require(count["count"] > 1 and count["ended"] <= 1, f"{call}: {found['syscalls']}")
     names = [function["name"] for function in found["functions"]]
     require("is_told_otherwise" not in names, "a replica was told of itself")
+
+
+def shared_memory_is_written(options):
+    """A call that writes to shared memory ends a sample, or does so; it never fails."""
+    for more in ([], ["--engine", "emulator"]):
+        for _ in range(5):
+            done = run(options, "run", *EAGER, "-F", "200", *more, "-o", "p.json", "--",
+                       options.sharer, "2")
+            require(done.stdout == "done\n", done.stdout + done.stderr)
+            found = profile()
+            names = [function["name"] for function in found["functions"]]
+            require("is_refused" not in names, f"{more}: {found['syscalls']['by_name']}")
+            if "have_written" in names:
+                break
+        require("have_written" in names, f"{more}: {names}")
 
 
 SEVERAL = ["--max-overhead", "2%", "--load", "1"]  # of the later samples of a replica
@@ -366,7 +381,8 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go_on, replicas_last,
+CASES = [handlers_return, scheduling_is_the_programs, shared_memory_is_written, replicas_go_on,
+         threads_go_on, replicas_last,
          code_behind_calls_is_seen_evenly, values_are_sampled, files_are_not_read_later,
          answers_follow, nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs,
@@ -374,7 +390,7 @@ CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go
 
 
 PROGRAMS = ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers", "reader",
-            "phases", "executor")
+            "sharer", "phases", "executor")
 
 if __name__ == "__main__":
     sys.exit(run_with_programs(CASES, __doc__, PROGRAMS))

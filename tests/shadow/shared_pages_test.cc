@@ -6,9 +6,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 
 #include "base/limits.h"
@@ -125,6 +127,74 @@ TEST_CASE("a replica's own shared mapping of the program's file is private") {
   for (const kernel::Mapping& m : mappings_at(replica, at, kBytes)) CHECK_FALSE(m.shared);
   CHECK_FALSE(can_write_to_program(replica));
   ::unlink(name.c_str());
+}
+
+TEST_CASE("what a replica reads from files goes to copies of shared pages, all of it") {
+  char path[] = "/tmp/shared_pages_test.XXXXXX";
+  const UniqueFd file(::mkstemp(path));
+  const std::string name(path);
+  const std::string text(3 * kPage, 'x');
+  REQUIRE(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  REQUIRE(::lseek(file.get(), 0, SEEK_SET) == 0);
+  ::unlink(name.c_str());
+  // A page of its own, and shared ones right behind it.
+  auto* start = static_cast<uint8_t*>(
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  REQUIRE(start != MAP_FAILED);
+  REQUIRE(::mmap(start + kPage, kBytes - kPage, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == start + kPage);
+  static iovec parts[2];
+  parts[0] = {start, 10};
+  parts[1] = {start + 2 * kPage - 5, kPage};
+  TestReplica replica;
+  ptrace::RemoteMemory memory(replica.tid());
+  const auto fd = static_cast<uint64_t>(file.get());
+  const auto at = reinterpret_cast<uint64_t>(start);
+  const auto vector = reinterpret_cast<uint64_t>(&parts[0]);
+  const auto has = [&](uint64_t from, uint64_t bytes) {
+    std::string read(bytes, '?');
+    REQUIRE(memory.read(GuestAddr(from), {reinterpret_cast<uint8_t*>(read.data()), bytes}));
+    return read == std::string(bytes, 'x');
+  };
+  SUBCASE("a buffer of which the end is shared") {
+    CHECK(replica.answer(SYS_pread64, {fd, at + 100, 3 * kPage, 0}).value ==
+          static_cast<int64_t>(3 * kPage));
+    CHECK(has(at + 100, 3 * kPage));
+  }
+  SUBCASE("all of it shared, and more of it than there is to read") {
+    CHECK(replica.answer(SYS_pread64, {fd, at + kPage, 3 * kPage, kPage}).value ==
+          static_cast<int64_t>(2 * kPage));
+    CHECK(has(at + kPage, 2 * kPage));
+  }
+  SUBCASE("parts") {
+    const auto all = static_cast<int64_t>(kPage + 10);
+    CHECK(replica.answer(SYS_readv, {fd, vector, 2}).value == all);
+    CHECK(has(at + 2 * kPage - 5, kPage));
+    CHECK(replica.answer(SYS_preadv, {fd, vector, 2, 0, 0}).value == all);
+    CHECK(replica.answer(SYS_lseek, {fd, 0, SEEK_CUR}).value == all);
+  }
+  CHECK(std::all_of(start + kPage, start + kBytes, [](uint8_t byte) { return byte == 0; }));
+  CHECK_FALSE(can_write_to_program(replica));
+  ::munmap(start, kBytes);
+}
+
+TEST_CASE("a call that writes to shared memory never fails as it would not in the program") {
+  SharedMemory memory(PROT_READ | PROT_WRITE);
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  TestReplica replica;
+  const auto fd = static_cast<uint64_t>(file.get());
+  const auto at = memory.at();
+  const auto fails = [&](long nr, const SyscallArguments& args) {
+    const SyscallAnswer answer = replica.answer(nr, args);
+    return answer.kind == SyscallAnswer::Kind::value && answer.value < 0;
+  };
+  CHECK_FALSE(fails(SYS_fstat, {fd, at}));
+  CHECK_FALSE(fails(SYS_getrandom, {at, 16, 0}));
+  CHECK_FALSE(fails(SYS_clock_gettime, {CLOCK_MONOTONIC, at}));
+  CHECK_FALSE(fails(SYS_rt_sigaction, {SIGUSR1, 0, at, 8}));
+  CHECK_FALSE(fails(SYS_sched_getaffinity, {0, 128, at}));
+  CHECK_FALSE(fails(SYS_rt_sigprocmask, {SIG_BLOCK, 0, at, 8}));
+  CHECK(memory.bytes()[0] == 0);
 }
 
 TEST_CASE("there is no other way to the program's memory") {
