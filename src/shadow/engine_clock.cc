@@ -23,9 +23,9 @@ constexpr double kLeastBesideWordsShare = 0.5;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// Where stops take more than this share of a replica's time its code is new to the engine, and what
-// is left of that time says nothing. What it has recorded does: of a word, what the program itself
-// takes for its five instructions, roughly.
+// Where stops take more than this share of the time of a replica that records its code is new to
+// the engine, and what is left of that time says nothing. What it has recorded does: of a word,
+// what the program itself takes for its five instructions, roughly.
 constexpr double kNewCodeShare = 0.5;
 constexpr double kWordOfProgram_s = 2.5e-9;
 // Deductions are estimates. What is left where loads were timed may really be a fiftieth.
@@ -52,7 +52,8 @@ EngineClock::Counts EngineClock::now() const {
   return counts;
 }
 
-void EngineClock::start(Tid replica, const machine::FaultPrice& price, const Work& work) {
+void EngineClock::start(Of of, Tid replica, const machine::FaultPrice& price, const Work& work) {
+  of_ = of;
   replica_ = replica;
   work_before_ = work;
   price_ = price;
@@ -66,17 +67,21 @@ double EngineClock::since_start() const {
 }
 
 // How much of its trace is still in a buffer the replica alone knows; the first time that it fills
-// one, a fault for each page tells.
+// one, a fault for each page tells. A native one stops at each system call, and nothing else tells
+// how long it has executed: what is left beside the stops is never nothing.
 double EngineClock::seconds(double used, const Work& work) const {
   const Counts counts = now();
   const uint64_t faults = std::max(counts.faults, before_.faults) - before_.faults;
   const uint64_t mapped =
       std::min(faults, std::max(counts.mapped, before_.mapped) - before_.mapped);
+  const bool records = of_ == Of::recorded;
   const uint64_t drained = work.drained - work_before_.drained;
-  const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
+  const uint64_t recorded =
+      records ? std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word) : 0;
   used = seconds_at_most(used, work);
   const double stopping = static_cast<double>(work.stops - work_before_.stops) * price_.stopped;
-  if (stopping > kNewCodeShare * used) return static_cast<double>(recorded) * kWordOfProgram_s;
+  if (records && stopping > kNewCodeShare * used)
+    return static_cast<double>(recorded) * kWordOfProgram_s;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping;
   return without_words(std::max(used - ours, kLeastShare * used), recorded);

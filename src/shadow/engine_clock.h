@@ -36,8 +36,10 @@ class EngineClock {
     uint64_t drained = 0;
     double answering = 0;  // seconds that it was on a processor for calls that the tracer answered
   };
+  // Does the replica record what it executes, in the code cache, or is it native?
+  enum class Of : uint8_t { recorded, native };
   // From now on.
-  void start(Tid replica, const machine::FaultPrice& price, const Work& work);
+  void start(Of of, Tid replica, const machine::FaultPrice& price, const Work& work);
   // Up to now, when its thread has `used` so much of a processor.
   double seconds(double used, const Work& work) const;
   // What is left of a sample's seconds; deductions are estimates, so never nothing.
@@ -58,6 +60,7 @@ class EngineClock {
   };
   Counts now() const;
 
+  Of of_ = Of::recorded;
   Tid replica_;
   machine::FaultPrice price_;
   std::chrono::steady_clock::time_point started_;

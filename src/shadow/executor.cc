@@ -63,7 +63,7 @@ Status Executor::start() {
     return ptrace::thread_is_gone(tid());
   choose_start();
   if (budget_.seconds > 0) {
-    clock_.start(tid(), budget_.price, {});
+    clock_.start(EngineClock::Of::recorded, tid(), budget_.price, {});
     deadline_.start(budget_.seconds);
   }
   space_.turn_windows(sink_);

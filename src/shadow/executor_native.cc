@@ -113,7 +113,7 @@ bool Executor::goes_on_with_sample(double recorded_s) {
   next_ = {.seconds = budget_.seconds - recorded_s, .number = budget_.sample_number};
   phase_ = Phase::native;
   native_is_over_ = true;
-  clock_.start(tid(), budget_.price, work());
+  clock_.start(EngineClock::Of::native, tid(), budget_.price, work());
   deadline_.start(kPollForCollectors_s);
   return true;
 }
@@ -135,7 +135,7 @@ void Executor::proceed(const NextSample& next) {
   if (!count_branches(next_.native_s)) return end(Outcome::fault, kCodeIsGone);
   phase_ = Phase::native;
   calls_.goes_on();
-  clock_.start(tid(), budget_.price, work());
+  clock_.start(EngineClock::Of::native, tid(), budget_.price, work());
   deadline_.start(branches_.is_attached() ? warm_up_s() : next_.native_s);
   current().registers = stopped_;
   current().in_engine = false;
@@ -256,7 +256,7 @@ void Executor::begin_next_sample(const Registers& guest) {
   slot_->state().pace_to = 0;
   budget_.seconds = next_.seconds;
   budget_.sample_number = next_.number;
-  clock_.start(tid(), budget_.price, work());
+  clock_.start(EngineClock::Of::recorded, tid(), budget_.price, work());
   deadline_.start(budget_.seconds);
   enter(guest);
 }
