@@ -126,7 +126,7 @@ SyscallAnswer SystemCalls::read_own(const Call& call, OwnFile& file, bool vector
   return execute(call);
 }
 
-// The same; it may become larger by `bytes`.
+// The same; it may take more memory by `bytes`.
 SyscallAnswer SystemCalls::write_own(const Call& call, OwnFile& file, uint64_t bytes) {
   constexpr const char* kTooMuch = "more in files of its own than allowed";
   if (!own_files_.has_room(bytes)) return end(call, Outcome::memory, kTooMuch);
@@ -302,10 +302,17 @@ SyscallAnswer SystemCalls::change_file(const Call& call) {
     changes_file(fd);
     return value(0);
   }
+  uint64_t more = 0;
   const bool allocates = call.nr == SYS_fallocate;
-  const uint64_t size = allocates ? call.args[2] + call.args[3] : call.args[1];
-  const Answer made = write_own(call, *own, size > own->size ? size - own->size : 0);
-  const bool empty = !allocates && size == 0 && made.kind == Answer::Kind::value && made.value == 0;
+  if (!allocates) {
+    const uint64_t kept = own->said + own->counted;
+    more = call.args[1] - std::min(call.args[1], kept);
+  } else if (!(call.args[1] & FALLOC_FL_PUNCH_HOLE)) {
+    more = call.args[3];
+  }
+  const Answer made = write_own(call, *own, more);
+  const bool empty =
+      !allocates && call.args[1] == 0 && made.kind == Answer::Kind::value && made.value == 0;
   if (empty) own->is_known = true;
   return made;
 }

@@ -73,16 +73,19 @@ std::shared_ptr<OwnFile> OwnFiles::make() {
 }
 
 bool OwnFiles::has_room(uint64_t bytes) const {
-  return bytes <= limits::kMostOwnBytes &&
-         bytes_ + static_cast<int64_t>(bytes) <= static_cast<int64_t>(limits::kMostOwnBytes);
+  return bytes <= limits::kMostOwnBytes && bytes_ + bytes <= limits::kMostOwnBytes;
 }
 
 bool OwnFiles::look_at_size(OwnFile& file) {
   struct stat status;
   if (::fstat(file.contents.get(), &status) != 0) return false;
+  constexpr uint64_t kBlock = 512;  // as stat(2) counts them
   const auto size = static_cast<uint64_t>(status.st_size);
-  bytes_ += static_cast<int64_t>(size) - static_cast<int64_t>(file.size);
-  file.size = size;
+  file.said = std::min(file.said, size);
+  const uint64_t counted =
+      std::max(size - file.said, static_cast<uint64_t>(status.st_blocks) * kBlock);
+  bytes_ += counted - file.counted;
+  file.counted = counted;
   return has_room(0);
 }
 

@@ -30,7 +30,9 @@ struct OwnFile {
   struct stat as {};  // to the program; size and times are those of the contents
   // False: there was something in it before, which the contents do not have.
   bool is_known = true;
-  uint64_t size = 0;  // when it was last looked at
+  // Bytes that it is said to have had, which take no memory before they are written.
+  uint64_t said = 0;
+  uint64_t counted = 0;  // of what all may take, when it was last looked at
 };
 
 // A path, cut before its last name.
@@ -81,7 +83,8 @@ class OwnFiles {
   std::shared_ptr<OwnFile> make();
   // May it be larger by so much, with all the others?
   bool has_room(uint64_t bytes) const;
-  // It may have grown or shrunk. False: beyond the limit.
+  // It may have grown or shrunk. False: beyond the limit. What a file takes is its memory, or what
+  // may be written to it by a mapping, which nobody sees.
   bool look_at_size(OwnFile& file);
 
  private:
@@ -89,7 +92,7 @@ class OwnFiles {
   std::set<std::string> names_;
   std::map<FileId, std::shared_ptr<OwnFile>> replaced_;
   size_t made_ = 0;
-  int64_t bytes_ = 0;  // by which they have grown, all together
+  uint64_t bytes_ = 0;  // counted, of all together
 };
 
 }  // namespace shadowprof::shadow

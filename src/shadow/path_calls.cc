@@ -220,7 +220,7 @@ std::optional<SyscallAnswer> SystemCalls::choose_existing(const Call& call, cons
   if (!file || !set_size(*file, empties ? 0 : static_cast<uint64_t>(status.st_size))) {
     return end(call, Outcome::system_call, kForWriting);
   }
-  file->size = empties ? 0 : static_cast<uint64_t>(status.st_size);
+  file->said = empties ? 0 : static_cast<uint64_t>(status.st_size);
   file->is_known = empties;
   file->as = status;
   file->as.st_nlink--;  // this name is counted again

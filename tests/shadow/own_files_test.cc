@@ -32,29 +32,35 @@ alignas(4096) char path_memory[2][4096];
 alignas(4096) char data_memory[8192];
 struct stat status_memory;
 
-// A directory with one file, some time ago.
+// A directory with one file, some time ago; and perhaps a large one, which nobody has written to.
 struct Directory {
-  Directory() {
+  explicit Directory(off_t large) : has_large(large != 0) {
     char name[] = "/tmp/own_files_test.XXXXXX";
     REQUIRE(::mkdtemp(name) != nullptr);
     path = name;
     const UniqueFd file(::open((path + "/old").c_str(), O_WRONLY | O_CREAT, 0640));
     REQUIRE(::write(file.get(), "before", 6) == 6);
+    if (has_large) {
+      const UniqueFd other(::open((path + "/large").c_str(), O_WRONLY | O_CREAT, 0640));
+      REQUIRE(::ftruncate(other.get(), large) == 0);
+    }
     ::usleep(20000);  // file systems mark files by a coarse clock
   }
   ~Directory() {
     // Nothing but what was there.
     const std::filesystem::directory_iterator all(path);
-    CHECK(std::distance(begin(all), end(all)) == 1);
+    CHECK(std::distance(begin(all), end(all)) == (has_large ? 2 : 1));
     CHECK(std::filesystem::file_size(path + "/old") == 6);
     std::filesystem::remove_all(path);
   }
   std::string path;
+  bool has_large;
 };
 
 // And a replica that works in it.
 class Files {
  public:
+  explicit Files(off_t large = 0) : directory_(large) {}
   std::string path(const char* name) const { return directory_.path + "/" + name; }
   uint64_t put_path(const std::string& path, size_t which = 0) {
     put(path_memory[which], path.c_str(), path.size() + 1);
@@ -329,6 +335,45 @@ TEST_CASE("a replica that writes too much ends, however it does it") {
     CHECK(files.answer(SYS_ftruncate, {other, kMost}).value == 0);
     CHECK(files.answer(SYS_pwrite64, {fd, at(data_memory), 4096, 0}).ending.outcome ==
           Outcome::memory);
+  }
+}
+
+TEST_CASE("what is written within a file counts like what makes it larger") {
+  constexpr uint64_t kMost = limits::kMostOwnBytes;
+  constexpr uint64_t kLarge = 16 * kMost;
+  Files files(kLarge);
+  const uint64_t fd = files.opened(files.path("large"), O_WRONLY);
+  const auto write_at = [&](uint64_t offset) {
+    return files.answer(SYS_pwrite64, {fd, at(data_memory), sizeof data_memory, offset});
+  };
+  const auto allocate = [&](uint64_t mode, uint64_t from, uint64_t bytes) {
+    return files.answer(SYS_fallocate, {fd, mode, from, bytes});
+  };
+  CHECK(files.status_of(fd).st_size == kLarge);
+  CHECK(write_at(kLarge / 2).value == sizeof data_memory);
+  SUBCASE("by writing") {
+    uint64_t offset = 0;
+    SyscallAnswer made;
+    for (; offset <= kMost && made.kind != kEnds; offset += sizeof data_memory)
+      made = write_at(offset);
+    CHECK(made.ending.outcome == Outcome::memory);
+    CHECK(offset >= kMost - 2 * sizeof data_memory);
+  }
+  SUBCASE("by allocating too much") {
+    CHECK(allocate(0, 0, kMost).ending.outcome == Outcome::memory);
+  }
+  SUBCASE("by allocating, and no more where it is given back") {
+    constexpr uint64_t kBegin = kLarge / 4;
+    CHECK(allocate(0, kBegin, kMost - 2 * sizeof data_memory).value == 0);
+    CHECK(write_at(0).value == sizeof data_memory);
+    CHECK(allocate(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, kLarge).value == 0);
+    CHECK(allocate(0, kBegin, kMost).value == 0);
+    CHECK(write_at(0).ending.outcome == Outcome::memory);
+  }
+  SUBCASE("by making it short, and long again") {
+    CHECK(files.answer(SYS_ftruncate, {fd, kMost}).value == 0);
+    CHECK(files.answer(SYS_ftruncate, {fd, 2 * kMost}).value == 0);
+    CHECK(files.answer(SYS_ftruncate, {fd, 2 * kMost + 1}).ending.outcome == Outcome::memory);
   }
 }
 
