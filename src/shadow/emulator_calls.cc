@@ -33,7 +33,10 @@ bool EmulatorExecutor::serve_system_call() {
     worker_ending_ = Ending{Outcome::died, {}, -1};
     return true;
   }
-  if (!awaited_.waits()) return answer_system_call();
+  if (!awaited_.waits()) {
+    count_system_call();
+    return answer_system_call();
+  }
   if (stop_wanted_) {
     const std::scoped_lock lock(mutex_);
     worker_ending_ = Ending{wanted_end_.value_or(Outcome::stopped), {}, -1};
@@ -52,14 +55,19 @@ bool EmulatorExecutor::serve_system_call() {
   return true;
 }
 
+// Once, however often it is asked.
+void EmulatorExecutor::count_system_call() {
+  const auto nr = static_cast<int>(current().registers.rax);
+  counts_.system_calls++;
+  if (nr >= 0) counts_.by_number[static_cast<unsigned>(nr)]++;
+}
+
 bool EmulatorExecutor::answer_system_call() {
   const machine::Registers& guest = current().registers;
   const auto nr = static_cast<int>(guest.rax);
   const kernel::SyscallRow* row = kernel::find_syscall(nr);
   SyscallArguments arguments;
   for (size_t i = 0; i < 6; i++) arguments[i] = guest.syscall_argument(i);
-  counts_.system_calls++;
-  if (nr >= 0) counts_.by_number[static_cast<unsigned>(nr)]++;
   const bool about_registers = is_about_registers(row, calls_.has_own_files());
   SyscallAnswer answer;
   Status prepared;

@@ -271,7 +271,8 @@ void EmulatorExecutor::on_idle() {
   }
   worker_.join();
   ending_ = worker_ending_;
-  ::kill(tid().value, SIGKILL);
+  // A dead one's number may be somebody else's by now.
+  if (!dead_) ::kill(tid().value, SIGKILL);
 }
 
 }  // namespace shadowprof::shadow

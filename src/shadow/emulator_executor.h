@@ -83,6 +83,7 @@ class EmulatorExecutor : public Execution {
 
   // emulator_calls.cc, on the tracer's thread while it has the turn.
   bool serve_system_call();
+  void count_system_call();
   bool answer_system_call();
   void carry_out(SyscallAnswer answer);
   Status put_memory(ptrace::RemoteSyscalls& remote);
