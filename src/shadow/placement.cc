@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <utility>
+#include <vector>
 
 #include "kernel/proc.h"
 
@@ -27,6 +28,12 @@ const cpu_set_t& all_cores() {
   return all;
 }
 
+// Those that keep our threads from a core, the last that said so behind the others.
+std::vector<const Placement*>& keeping() {
+  static std::vector<const Placement*> all;
+  return all;
+}
+
 // One that ends meanwhile does not matter.
 void put_own_threads(const cpu_set_t& cores) {
   const auto threads = kernel::list_threads(Tid(::getpid()));
@@ -47,7 +54,16 @@ Placement::~Placement() {
 }
 
 void Placement::rest() {
-  if (std::exchange(avoided_, kNone) != kNone) put_own_threads(all_cores());
+  if (avoided_ != kNone) keep_own_threads_from(kNone);
+}
+
+void Placement::keep_own_threads_from(int core) {
+  avoided_ = core;
+  std::erase(keeping(), this);
+  if (core != kNone) keeping().push_back(this);
+  cpu_set_t cores = all_cores();
+  if (!keeping().empty()) leave_out(cores, keeping().back()->avoided_);
+  put_own_threads(cores);
 }
 
 void Placement::start(Tid replica, Tid beside) {
@@ -76,10 +92,9 @@ void Placement::look() {
 }
 
 void Placement::avoid(int core, int another) {
+  keep_own_threads_from(core);
   cpu_set_t others = all_cores();
   leave_out(others, core);
-  put_own_threads(others);
-  avoided_ = core;
   leave_out(others, another);
   (void)::sched_setaffinity(replica_.value, sizeof others, &others);
 }

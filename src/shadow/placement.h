@@ -13,6 +13,9 @@
 //   look()   from time to time: the program may be on another one, or the replica have hardly run
 //   rest()   the replica does not run for a while
 //
+// Where several replicas live, what was said last of the living ones holds for our threads; they
+// may be everywhere when none is left.
+//
 // Cores are those that we ourselves might use at first. The replica's affinity is its own; what the
 // program is told of its affinity is the program's (system_calls.h).
 #pragma once
@@ -24,10 +27,11 @@
 
 namespace shadowprof::shadow {
 
+// All of them are the tracer's thread's.
 class Placement {
  public:
   Placement() = default;
-  // Our threads may be everywhere again.
+  // As rest().
   ~Placement();
   Placement(const Placement&) = delete;
   Placement& operator=(const Placement&) = delete;
@@ -35,13 +39,14 @@ class Placement {
   // `beside`: the program's thread.
   void start(Tid replica, Tid beside);
   void look();
-  // The replica is stopped: our threads may be everywhere until the next look.
+  // The replica is stopped: until the next look it keeps our threads away from no core.
   void rest();
   // Seconds until then; infinite where there is nothing to choose.
   double next_look() const { return next_.seconds_until(); }
 
  private:
   void avoid(int core, int another);
+  void keep_own_threads_from(int core);
 
   Tid replica_;
   Tid beside_;
