@@ -37,16 +37,16 @@ uint64_t offset_of(Tid process, int fd) {
   return offset;
 }
 
-std::string link_to(Tid process, int fd) {
-  return fmt::format("/proc/{}/fd/{}", process.value, fd);
-}
-
 void insert(std::vector<int>& sorted, int value) {
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), value);
   if (at == sorted.end() || *at != value) sorted.insert(at, value);
 }
 
 }  // namespace
+
+std::string link_to(Tid process, int fd) {
+  return fmt::format("/proc/{}/fd/{}", process.value, fd);
+}
 
 Descriptors Descriptors::of(Tid process) {
   Descriptors descriptors;

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -25,6 +26,9 @@
 #include "shadow/own_files.h"
 
 namespace shadowprof::shadow {
+
+// Where a process's descriptor is found in /proc.
+std::string link_to(Tid process, int fd);
 
 // An open file of the replica's; shared by descriptors that dup made.
 struct OpenFile {

@@ -13,12 +13,6 @@
 
 namespace shadowprof::shadow {
 
-namespace {
-
-constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;  // TASK_SIZE_MAX
-
-}  // namespace
-
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
   // Threads take turns, and the kernel sets no such base.

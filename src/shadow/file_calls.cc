@@ -35,10 +35,6 @@ GuestRange rest_from(const std::vector<iovec>& parts, uint64_t bytes) {
 
 }  // namespace
 
-std::string link_to(Tid process, int fd) {
-  return fmt::format("/proc/{}/fd/{}", process.value, fd);
-}
-
 int64_t SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
   const auto vectors = read_io_vectors(memory_, vector, count);
   if (!vectors) return -EFAULT;

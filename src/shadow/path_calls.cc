@@ -70,32 +70,34 @@ SyscallAnswer SystemCalls::failed(const Call& call, const Error& error) {
                                     : value(-int64_t{error.errno_value});
 }
 
-// Looked at by a descriptor that opens nothing (O_PATH) before it is opened: a FIFO's or device's
-// other side must not notice. Nothing: it may be opened, and `looked_at_` is what it is.
-std::optional<SyscallAnswer> SystemCalls::may_not_open(const Call& call, const OpenRequest& how) {
+// The descriptor for it opens nothing (O_PATH): a FIFO's or device's other side must not notice.
+tl::expected<OpenFile, SyscallAnswer> SystemCalls::look_before_opening(const Call& call,
+                                                                       const OpenRequest& how) {
+  const auto no = [&](Outcome outcome, std::string why) {
+    return tl::unexpected(end(call, outcome, std::move(why)));
+  };
   const int follow = how.flags & (O_NOFOLLOW | O_DIRECTORY);
   const auto looked =
       call.remote.call(SYS_openat, how.directory, how.path, O_PATH | O_CLOEXEC | follow, 0);
-  if (!looked) return end(call, Outcome::died, looked.error().message);
+  if (!looked) return no(Outcome::died, looked.error().message);
   if (*looked == -ENOENT && leads_to_own(call, how.directory, how.path)) {
-    return end(call, Outcome::input, "a link to what the replica has made");
+    return no(Outcome::input, "a link to what the replica has made");
   }
   if (*looked == -ENOENT && is_news(call, how.directory, how.path)) {
-    return end(call, Outcome::input, "a file that may have been removed since the fork");
+    return no(Outcome::input, "a file that may have been removed since the fork");
   }
-  if (*looked < 0) return value(*looked);
+  if (*looked < 0) return tl::unexpected(value(*looked));
   struct stat status;
   const bool known = status_in_replica(*looked, status);
   const bool regular = known && S_ISREG(status.st_mode);
   const bool is_new = regular && is_later(status.st_ctim) && keeps_times(static_cast<int>(*looked));
   const auto closed = call.remote.call(SYS_close, *looked);
-  if (!closed) return end(call, Outcome::died, closed.error().message);
-  if (is_new) return end(call, Outcome::input, "a file that was made or changed since the fork");
+  if (!closed) return no(Outcome::died, closed.error().message);
+  if (is_new) return no(Outcome::input, "a file that was made or changed since the fork");
   if (!regular && !(known && S_ISDIR(status.st_mode))) {
-    return end(call, Outcome::system_call, "opens what is neither file nor directory");
+    return no(Outcome::system_call, "opens what is neither file nor directory");
   }
-  looked_at_ = OpenFile{0, !regular, true, status.st_dev, status.st_ino};
-  return std::nullopt;
+  return OpenFile{0, !regular, true, status.st_dev, status.st_ino};
 }
 
 // Made as it is, once that may be; or it is a file of the replica's own.
@@ -107,13 +109,15 @@ SyscallAnswer SystemCalls::open_file(const Call& call, const OpenRequest& how) {
   const bool removed = found.state == OwnFiles::State::removed;
   if (changes_files(how.flags)) return open_to_write(call, how, removed);
   if (removed) return value(-ENOENT);
-  if (auto answer = may_not_open(call, how)) return std::move(*answer);
-  if (auto file = own_files_.in_place_of(looked_at_.id())) {
+  auto looked = look_before_opening(call, how);
+  if (!looked) return std::move(looked.error());
+  if (auto file = own_files_.in_place_of(looked->id())) {
     return open_again(call, std::move(file), how);
   }
   const Answer opened = new_descriptor(call);
   if (opened.kind == Answer::Kind::value && opened.value >= 0) {
-    descriptors_.opened(static_cast<int>(opened.value), std::make_shared<OpenFile>(looked_at_));
+    descriptors_.opened(static_cast<int>(opened.value),
+                        std::make_shared<OpenFile>(std::move(*looked)));
   }
   return opened;
 }

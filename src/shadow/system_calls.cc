@@ -24,8 +24,7 @@ namespace {
 constexpr uint64_t kOnlyAsk = 0xffffffff;  // personality(2)
 constexpr int kPrSetVma = 0x53564d41;
 
-// arch_prctl(2): bases from there on are refused (TASK_SIZE_MAX), and what only asks.
-constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
+// arch_prctl(2): what only asks.
 constexpr uint64_t kGetSupportedState = 0x1021;  // ARCH_GET_XCOMP_SUPP
 constexpr uint64_t kGetPermittedState = 0x1022;
 constexpr uint64_t kGetEnforcement = 0x3001;  // as C libraries ask for it; no kernel knows it

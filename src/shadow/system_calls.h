@@ -20,6 +20,7 @@
 #include <map>
 #include <set>
 
+#include "base/limits.h"
 #include "cache/guest_code.h"
 #include "kernel/table.h"
 #include "ptrace/remote_syscall.h"
@@ -57,7 +58,8 @@ struct SyscallAnswer {
   std::optional<uint64_t> fs_base = std::nullopt;  // that the thread is to have from now on
 };
 
-std::string link_to(Tid process, int fd);
+// The kernel sets no base of a segment from there on (TASK_SIZE_MAX).
+inline constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
 
 class SystemCalls {
  public:
@@ -141,7 +143,8 @@ class SystemCalls {
   bool status_in_replica(int64_t fd, struct stat& status) const;
   bool keeps_times(int fd) const;
   static Answer failed(const Call& call, const Error& error);
-  std::optional<Answer> may_not_open(const Call& call, const OpenRequest& how);
+  // What it is if it may be opened; else the answer.
+  tl::expected<OpenFile, Answer> look_before_opening(const Call& call, const OpenRequest& how);
   Answer open_file(const Call& call, const OpenRequest& how);
   Answer open_to_write(const Call& call, const OpenRequest& how, bool removed);
   std::optional<Answer> choose_own(const Call& call, const OpenRequest& how, int directory,
@@ -285,7 +288,6 @@ class SystemCalls {
   GuestThreads& threads_;
   Futexes futexes_;
   bool has_gone_on_ = false;
-  OpenFile looked_at_;  // by may_not_open()
   OwnFiles own_files_;
   bool has_executed_ = false;  // the call that is answered, or another in its place
   std::set<FileId> written_;   // that it has written to, as it believes
