@@ -20,7 +20,7 @@ struct GuestThread {
     finished,
   };
 
-  Tid tid;  // as the program knows it
+  Tid tid;  // in the program, by our own number; of one that began in the replica, a made-up one
   State state = State::runnable;
 
   // While another one runs.

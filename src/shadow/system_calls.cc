@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
@@ -16,7 +17,8 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/limits.h"
+#include "kernel/proc.h"
+#include "trace/record.h"
 
 namespace shadowprof::shadow {
 namespace {
@@ -38,6 +40,14 @@ bool kernel_has(long nr) {
 // Requests that read what a terminal, pipe or descriptor is, and nothing more.
 constexpr uint64_t kHarmlessRequests[] = {TCGETS,  TIOCGWINSZ, TIOCGPGRP, FIONREAD,
                                           FIOCLEX, FIONCLEX,   TIOCOUTQ};
+
+// Which PID namespace a process is in; nothing: that cannot be known.
+std::optional<FileId> pid_namespace_of(Tid process) {
+  struct stat status;
+  const std::string path = fmt::format("/proc/{}/ns/pid", process.value);
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileId{status.st_dev, status.st_ino};
+}
 
 bool is_harmless(uint64_t request) {
   return std::find(std::begin(kHarmlessRequests), std::end(kHarmlessRequests), request) !=
@@ -287,7 +297,7 @@ SyscallAnswer SystemCalls::control_device(const Call& call) {
 
 SyscallAnswer SystemCalls::clear_tid(const Call& call) {
   call.thread.clear_child_tid = GuestAddr(call.args[0]);
-  return value(call.thread.tid.value);
+  return thread_id(call);
 }
 
 SyscallAnswer SystemCalls::robust_list(const Call&) {
@@ -332,14 +342,51 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
   return call.args[2] != 0 ? give(call, GuestAddr(call.args[2]), before) : value(0);
 }
 
+// Is the program in another PID namespace than we? The replica is where the program is.
+bool SystemCalls::has_own_numbers() {
+  if (!has_own_numbers_) {
+    const auto ours = pid_namespace_of(Tid(::getpid()));
+    const auto its = pid_namespace_of(replica_);
+    has_own_numbers_ = ours && its && *ours != *its;
+  }
+  return *has_own_numbers_;
+}
+
+std::optional<int64_t> SystemCalls::own_number(Tid thread) {
+  if (thread.value >= trace::Chunk::kFirstOfReplica || !has_own_numbers()) return thread.value;
+  const auto known = own_numbers_.find(thread.value);
+  if (known != own_numbers_.end()) return known->second;
+  const auto status = kernel::read_status(thread);
+  if (!status || status->innermost_pid.value == 0) return std::nullopt;
+  return own_numbers_[thread.value] = status->innermost_pid.value;
+}
+
+// 0 is a parent that is not in the program's namespace.
+std::optional<int64_t> SystemCalls::own_number_of_parent() {
+  if (identity_.parent_pid < 0) return std::nullopt;
+  if (identity_.parent_pid == 0 || !has_own_numbers()) return identity_.parent_pid;
+  const Tid parent(static_cast<int32_t>(identity_.parent_pid));
+  const auto its = pid_namespace_of(parent);
+  const auto ours = pid_namespace_of(replica_);
+  if (!its || !ours) return std::nullopt;
+  return *its == *ours ? own_number(parent) : 0;
+}
+
+SyscallAnswer SystemCalls::told(const Call& call, std::optional<int64_t> number) const {
+  return number ? value(*number)
+                : end(call, Outcome::system_call, "a number that only the program knows");
+}
+
 // The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0
 // is the one that asks, which the program has, too, unless it was made here.
 SyscallAnswer SystemCalls::ask_thread(const Call& call, size_t which) {
   if (call.args[which] != 0) return execute(call);
   // One that began in the replica is as the process is.
   for (const Tid asked : {call.thread.tid, identity_.pid}) {
+    const auto number = own_number(asked);
+    if (!number) continue;
     Call of_program = call;
-    of_program.args[which] = static_cast<uint64_t>(asked.value);
+    of_program.args[which] = static_cast<uint64_t>(*number);
     const Answer answer = execute(of_program);
     if (answer.kind != Answer::Kind::value || answer.value != -ESRCH) return answer;
   }
@@ -355,16 +402,16 @@ SyscallAnswer SystemCalls::ask_priority(const Call& call) {
   return call.args[0] == PRIO_PGRP && call.args[1] == 0 ? end_sample(call) : execute(call);
 }
 
-SyscallAnswer SystemCalls::process_id(const Call&) {
-  return value(identity_.pid.value);
+SyscallAnswer SystemCalls::process_id(const Call& call) {
+  return told(call, own_number(identity_.pid));
 }
 
 SyscallAnswer SystemCalls::thread_id(const Call& call) {
-  return value(call.thread.tid.value);
+  return told(call, own_number(call.thread.tid));
 }
 
 SyscallAnswer SystemCalls::parent_id(const Call& call) {
-  return identity_.parent_pid < 0 ? end_sample(call) : value(identity_.parent_pid);
+  return told(call, own_number_of_parent());
 }
 
 SyscallAnswer SystemCalls::process_group(const Call& call) {

@@ -34,7 +34,8 @@
 
 namespace shadowprof::shadow {
 
-// What the program is told about itself.
+// Who the program is, by numbers that are ours: those of the PID namespace that we are in. What it
+// is told itself are numbers of its own namespace.
 struct Identity {
   Tid pid;
   int64_t parent_pid = 0;  // negative: not known
@@ -112,6 +113,12 @@ class SystemCalls {
   Answer as_program(const Call& call, const kernel::SyscallRow& row, Answer otherwise);
   bool write_back(const Call& call, const LoggedCall& logged);
   Answer execute(const Call& call);
+  // The program's own numbers of its threads and of its parent. Nothing: they have ended, and
+  // nobody can say.
+  std::optional<int64_t> own_number(Tid thread);
+  std::optional<int64_t> own_number_of_parent();
+  bool has_own_numbers();
+  Answer told(const Call& call, std::optional<int64_t> number) const;
   Answer ask_thread(const Call& call, size_t which);
   bool have(const Call& call, int fd);
   OpenFile* regular_file(const Call& call, int fd);
@@ -291,6 +298,8 @@ class SystemCalls {
   OwnFiles own_files_;
   bool has_executed_ = false;  // the call that is answered, or another in its place
   std::set<FileId> written_;   // that it has written to, as it believes
+  std::optional<bool> has_own_numbers_{};
+  std::map<int32_t, int64_t> own_numbers_;  // that were asked for, if it has its own
 };
 
 }  // namespace shadowprof::shadow

@@ -9,6 +9,7 @@
 
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernel/proc.h"
@@ -24,7 +25,14 @@ namespace shadowprof::shadow {
 // A stopped child with our memory and a descriptor table of its own. Dies with us.
 class TestReplica {
  public:
+  // The program is another process than we, and the child of `parent`.
+  TestReplica(Tid program, Tid parent) : TestReplica() {
+    identity_.pid = thread_ = program;
+    identity_.parent_pid = parent.value;
+    calls_.emplace(identity_, tid(), descriptors_, shared_, code_, threads_, nullptr);
+  }
   TestReplica() {
+    calls_.emplace(identity_, tid(), descriptors_, shared_, code_, threads_, nullptr);
     tracee_ = ptrace::seize(tid(), kReplica.options).value();
     REQUIRE(tracee_.interrupt_if_alive());
     REQUIRE(ptrace::wait_for_stop(tid()));
@@ -40,7 +48,7 @@ class TestReplica {
 
   SyscallAnswer answer(long nr, const SyscallArguments& args) {
     *threads_.front() = GuestThread();
-    threads_.front()->tid = Tid(::gettid());
+    threads_.front()->tid = thread_;
     ptrace::Registers registers{};
     registers.rax = static_cast<uint64_t>(nr);
     registers.fs_base = fs_base;
@@ -51,7 +59,7 @@ class TestReplica {
     registers.r8 = args[4];
     registers.r9 = args[5];
     ptrace::RemoteSyscalls remote(tracee_, code_.syscall_insn(), kReplica);
-    SyscallAnswer answer = calls_.answer(*threads_.front(), registers, remote);
+    SyscallAnswer answer = calls_->answer(*threads_.front(), registers, remote);
     CHECK(remote.finish());
     return answer;
   }
@@ -83,7 +91,8 @@ class TestReplica {
   SharedPages shared_;
   GuestThreads threads_;
   Identity identity_{Tid(::getpid()), ::getppid(), now()};
-  SystemCalls calls_{identity_, tid(), descriptors_, shared_, code_, threads_, nullptr};
+  Tid thread_{::gettid()};
+  std::optional<SystemCalls> calls_;
 };
 
 }  // namespace shadowprof::shadow
