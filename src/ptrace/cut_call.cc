@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
-#include <cerrno>
-
 namespace shadowprof::ptrace {
 namespace {
 
@@ -108,11 +106,8 @@ bool CutCall::look(const WaitStatus& status, bool handled, Registers& registers)
 }
 
 void CutCall::finish(Registers& registers) {
-  const auto moved = static_cast<int64_t>(registers.rax);
-  const bool not_begun = inside_ && moved == -int64_t{ENOSYS};
   registers = original_;
   registers.rax = done_;
-  if (not_begun) registers.orig_rax = machine::kNoSyscall;  // nor will it be
   active_ = inside_ = false;
 }
 

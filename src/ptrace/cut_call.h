@@ -8,7 +8,7 @@
 //   begin()   at the stop that has cut it; the thread then goes on past its system calls
 //             (Tracee::syscall_if_alive) while is_active()
 //   look()    at every later stop of the thread
-//   finish()  at any stop, to leave it as it is
+//   finish()  at any stop that look() has seen and that is not inside, to leave it as it is
 //
 // What a signal with a handler cuts short stays so, as without us. A call that waits for long is
 // one that sleeps: it takes no part in pauses. If we are killed meanwhile, the program is told of
@@ -31,6 +31,9 @@ class CutCall {
   static bool is_cut(Tracee thread, const machine::Registers& registers);
 
   bool is_active() const { return active_; }
+  // Between the stops for the entry and the exit of the call that moves the rest: whether it has
+  // moved some is not known.
+  bool is_inside() const { return inside_; }
   // The thread's, behind the call, while it is active.
   const machine::Registers& original() const { return original_; }
   // For a call that is_cut(); the caller sets the registers.
@@ -38,6 +41,7 @@ class CutCall {
   // True if changed; the caller sets the registers. `handled`: the stop is for a signal that runs a
   // handler.
   bool look(const WaitStatus& status, bool handled, machine::Registers& registers);
+  // The caller sets the registers.
   void finish(machine::Registers& registers);
 
  private:
@@ -47,7 +51,7 @@ class CutCall {
   machine::Registers original_{};  // behind the call
   uint64_t done_ = 0;              // bytes
   bool active_ = false;
-  bool inside_ = false;  // between the stops for entry and exit
+  bool inside_ = false;
 };
 
 }  // namespace shadowprof::ptrace

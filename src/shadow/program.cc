@@ -540,14 +540,22 @@ bool Program::cut_call_ends_soon(Tid tid) {
 // when it has no tracer any more.
 void Program::leave_cut_call(Tid tid) {
   const ptrace::Tracee thread(tid);
-  ptrace::Registers registers;
-  if (!interrupt(tid) || !ptrace::wait_for_stop(tid, ptrace::Patience::bounded) ||
-      !thread.get_registers_if_alive(registers))
+  ptrace::CutCall& cut = threads_[tid].cut;
+  for (;;) {
+    if (!interrupt(tid)) return;
+    const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+    ptrace::Registers registers;
+    if (!stop || !thread.get_registers_if_alive(registers)) return;
+    conceal(thread, *stop, registers);
+    // A call that begins with an interrupt moves what it can at once.
+    if (cut.is_inside() && thread.syscall_if_alive()) continue;
+    if (cut.is_active()) cut.finish(registers);
+    (void)thread.set_registers_if_alive(registers);
+    const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
+    (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
+    threads_.erase(tid);
     return;
-  threads_[tid].cut.finish(registers);
-  (void)thread.set_registers_if_alive(registers);
-  (void)thread.detach_if_alive();
-  threads_.erase(tid);
+  }
 }
 
 // For a thread that was interrupted. False: it waits uninterruptibly, or goes on with a call that

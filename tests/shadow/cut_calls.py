@@ -47,6 +47,19 @@ def attached_and_left(options):
     require(mover.returncode == 0 and said == "0 short\n", f"{mover.returncode}: {said}")
 
 
+def left_while_somebody_reads(options):
+    """In a call that goes on: what it says is what it has written. The reader compares each byte."""
+    for what in ("slow-pipe", "slow-socket"):
+        for name in ("shadow", "burst", "emulator"):
+            with subprocess.Popen([options.mover, what, "3"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True) as mover:
+                while mover.poll() is None:
+                    done = run(options, "attach", "-q", "-d", "0.15", *MODES[name], "-o", "p.json", str(mover.pid))
+                    require(done.returncode in (0, 1, 125) or mover.poll() is not None, done.stderr)
+                said = mover.stderr.read()
+            require(mover.returncode == 0, f"{what}, {name}: {mover.returncode}: {said}")
+
+
 def left_in_a_call(options):
     """A write that nobody reads on does not keep us, and says what it has written."""
     script = ("import os, signal, sys\nr, w = os.pipe()\n"
@@ -63,7 +76,7 @@ def left_in_a_call(options):
 
 
 CASES = [case(what) for what in ("pipe", "socket", "all", "zero", "random", "ignored")]
-CASES += [case("handled", ""), attached_and_left, left_in_a_call]
+CASES += [case("handled", ""), attached_and_left, left_while_somebody_reads, left_in_a_call]
 
 
 if __name__ == "__main__":

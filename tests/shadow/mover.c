@@ -4,6 +4,7 @@
 // short for a signal. Says how many were short; exits with 2 if a byte came wrong.
 //
 //   pipe, socket         a child reads what is written, or sent
+//   slow-pipe, slow-socket   as these, with a child that reads a page each few milliseconds
 //   all                  a child sends what is received with MSG_WAITALL
 //   zero, random         large reads of /dev/zero, and of random bytes
 //   ignored              as pipe, while the child sends signals that are ignored
@@ -57,15 +58,19 @@ static void count(ssize_t got, size_t wanted) {
   compute(30000);
 }
 
+enum pace { kFast, kSlow, kSignalling };
+
 // What comes must be the stream.
-static int read_stream(int fd, int signalled) {
+static int read_stream(int fd, enum pace pace) {
   static char piece[kPiece];
   size_t at = 0;
   ssize_t got;
-  for (unsigned n = 0; (got = read(fd, piece, sizeof piece)) > 0; n++) {
+  const size_t most = pace == kSlow ? 4096 : sizeof piece;
+  for (unsigned n = 0; (got = read(fd, piece, most)) > 0; n++) {
     if (memcmp(piece, block + at, (size_t)got) != 0) return 2;
     at = (at + (size_t)got) % kBlock;
-    if (signalled && n % 16 == 0) kill(getppid(), SIGURG);
+    if (pace == kSignalling && n % 16 == 0) kill(getppid(), SIGURG);
+    if (pace == kSlow) usleep(4000);
     compute(20000);
   }
   return 0;
@@ -113,8 +118,10 @@ static void read_device(const char *path, double seconds) {
 }
 
 static void move(const char *what, double seconds) {
+  const int is_slow = strncmp(what, "slow-", 5) == 0;
+  if (is_slow) what += 5;
   const int is_socket = strcmp(what, "socket") == 0 || strcmp(what, "all") == 0;
-  const int signalled = strcmp(what, "ignored") == 0;
+  const enum pace pace = is_slow ? kSlow : strcmp(what, "ignored") == 0 ? kSignalling : kFast;
   const int receives = strcmp(what, "all") == 0;
   int ends[2], status;
   if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) fail("pipe");
@@ -122,7 +129,7 @@ static void move(const char *what, double seconds) {
   if (child == 0) {
     close(ends[1]);
     if (receives) send_stream(ends[0]);
-    _exit(read_stream(ends[0], signalled));
+    _exit(read_stream(ends[0], pace));
   }
   close(ends[0]);
   if (receives)
