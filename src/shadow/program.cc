@@ -492,12 +492,16 @@ void Program::detach() {
       ending.insert(tid);  // or nobody traces it any more
   }
   for (Tid tid : ending) threads_.erase(tid);
+  const auto is_traced = [&](Tid tid) { return owns(tid) && !asleep.contains(tid); };
+  unsigned generation = generation_;
   const auto begun = std::chrono::steady_clock::now();
-  while (threads_.size() > asleep.size() &&
+  while (std::ranges::any_of(threads(), is_traced) &&
          std::chrono::steady_clock::now() - begun < kMostPatience) {
-    std::erase_if(threads_, [&](const auto& t) {
-      return !asleep.contains(t.first) && try_detach(t.first, ending);
-    });
+    // What a thread reports meanwhile may be its death, or that it is all that is left.
+    for (Tid tid : threads()) {
+      if (std::exchange(generation, generation_) != generation_) asleep.clear();
+      if (is_traced(tid) && try_detach(tid, ending)) threads_.erase(tid);
+    }
     // One that executes a program waits until the ends of all others were taken.
     for (Tid tid : ending) {
       const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
@@ -507,7 +511,8 @@ void Program::detach() {
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }
-    if (threads_.size() > asleep.size()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (std::ranges::any_of(threads(), is_traced))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::vector<Tid> in_calls;
   for (const auto& [tid, thread] : threads_) {
@@ -558,11 +563,16 @@ void Program::leave_cut_call(Tid tid) {
   }
 }
 
-// For a thread that was interrupted. False: it waits uninterruptibly, or goes on with a call that
-// the interrupt has cut.
+// False: it waits uninterruptibly, or goes on with a call that an interrupt has cut; or it was
+// gone.
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
   if (has_cut_call(tid) && !cut_call_ends_soon(tid)) return false;
+  // A stop has taken the interrupt's place where a signal has ended such a call, or an execve.
+  if (!threads_[tid].interrupted && !interrupt(tid)) {
+    ending.insert(tid);
+    return true;
+  }
   auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
   // Into a system call, or out of it: the stop for the interrupt comes behind that.
   while (stop && stop->kind() == WaitStatus::Kind::syscall_stop) {
@@ -600,8 +610,8 @@ Pause::Pause(Program& program, Whom whom, uint64_t number) : program_(program) {
 }
 
 void Pause::stop_one() {
-  for (const auto& [tid, thread] : program_.threads_) {
-    if (program_.interrupt(tid)) take_stop(tid);
+  for (Tid tid : program_.threads()) {
+    if (program_.owns(tid) && program_.interrupt(tid)) take_stop(tid);
     if (!threads_.empty() || unusable_) return;
   }
 }
