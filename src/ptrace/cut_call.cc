@@ -36,6 +36,11 @@ Shape shape_of(uint64_t number) {
   }
 }
 
+// What was only looked at is still there: such a call is made anew (interruption.h).
+bool waits_for_all(uint64_t flags) {
+  return (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
+}
+
 // The descriptor's file, while its thread stands still.
 bool file_of(Tracee thread, uint64_t fd, struct stat& status) {
   const auto path = fmt::format("/proc/{}/fd/{}", thread.tid().value, static_cast<int>(fd));
@@ -46,7 +51,7 @@ bool file_of(Tracee thread, uint64_t fd, struct stat& status) {
 
 bool CutCall::may_sleep_between_bytes(uint64_t number, uint64_t flags) {
   return number == SYS_write || number == SYS_sendto ||
-         (number == SYS_recvfrom && (flags & MSG_WAITALL));
+         (number == SYS_recvfrom && waits_for_all(flags));
 }
 
 bool CutCall::is_cut(Tracee thread, const Registers& registers) {
@@ -56,7 +61,7 @@ bool CutCall::is_cut(Tracee thread, const Registers& registers) {
   if (!shape.length || moved <= 0 || static_cast<uint64_t>(moved) >= registers.*shape.length)
     return false;
   if (registers.orig_rax == SYS_getrandom) return true;
-  if (registers.orig_rax == SYS_recvfrom) return registers.r10 & MSG_WAITALL;
+  if (registers.orig_rax == SYS_recvfrom) return waits_for_all(registers.r10);
   struct stat file;
   if (!file_of(thread, registers.rdi, file)) return false;
   // What others put there is read as it comes.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ptrace/interruption.h"
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -45,6 +46,14 @@ bool sleeps_without_effect(uint64_t number) {
   }
 }
 
+// Some of what it waits for has come, and is still there.
+bool is_cut_peek(const machine::Registers& registers) {
+  constexpr uint64_t kFlags = MSG_PEEK | MSG_WAITALL;
+  const auto seen = static_cast<int64_t>(registers.rax);
+  return registers.orig_rax == SYS_recvfrom && (registers.r10 & kFlags) == kFlags && seen > 0 &&
+         static_cast<uint64_t>(seen) < registers.rdx;
+}
+
 // The kernel alone knows what a call that is restart_syscall(2) itself is about.
 bool is_continued_by_another_call(const machine::Registers& registers) {
   return registers.in_syscall() && static_cast<int64_t>(registers.rax) == machine::kRestartBlock &&
@@ -61,9 +70,10 @@ constexpr uint64_t kSleepsOfARestart = 2;
 bool conceal_interruption(Tracee thread, machine::Registers& registers) {
   if (is_continued_by_another_call(registers))
     return !lets_restart(thread, registers) && begin_sleep_anew(registers);
-  if (!registers.in_syscall() || static_cast<int64_t>(registers.rax) != -int64_t{EINTR} ||
-      !sleeps_without_effect(registers.orig_rax))
-    return false;
+  const bool gives_up = registers.in_syscall() &&
+                        static_cast<int64_t>(registers.rax) == -int64_t{EINTR} &&
+                        sleeps_without_effect(registers.orig_rax);
+  if (!gives_up && !is_cut_peek(registers)) return false;
   registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
   return true;
 }
@@ -109,13 +119,15 @@ bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers, int s
   machine::Registers concealed = registers;
   if (!conceal_interruption(thread, concealed)) return false;
   const auto status = kernel::read_status(thread.tid());
+  const bool has_seen_some = is_cut_peek(registers);
   if (!status || (status->caught & mask_of(signal))) {
     pc_ = 0;  // its handler ends the call
+    if (has_seen_some) return false;
   } else if (note(registers, status->sleeps) == Which::same) {
     const auto timeout = timeout_of(thread.tid(), status->tgid, registers);
     const auto so_far = last_ - first_;
     if (timeout && timeout->length && so_far >= *timeout->length) {
-      registers.rax = static_cast<uint64_t>(timeout->result);
+      if (!has_seen_some) registers.rax = static_cast<uint64_t>(timeout->result);
       return true;
     }
     if (!timeout && so_far >= kUnknownTimeout) {

@@ -22,6 +22,9 @@ namespace shadowprof::ptrace {
 //
 // Only calls that certainly did nothing yet when they say EINTR are restarted; close, for example,
 // has closed. Not undone: a relative timeout starts anew, so interrupt blocked threads sparingly.
+// The same for a call that has only looked at what is there and was to wait for more (recv(2) with
+// MSG_PEEK and MSG_WAITALL): it says how much there is, and has taken nothing. If a handler runs
+// first it says EINTR.
 // The same for a call that the kernel would end by restart_syscall(2), if the thread's filters are
 // not certain to let that through: it begins anew by its own number.
 bool conceal_interruption(Tracee thread, machine::Registers& registers);

@@ -6,12 +6,14 @@
 //   pipe, socket         a child reads what is written, or sent
 //   slow-pipe, slow-socket   as these, with a child that reads a page each few milliseconds
 //   all                  a child sends what is received with MSG_WAITALL
+//   peek                 a child sends what is looked at with MSG_PEEK and MSG_WAITALL
 //   zero, random         large reads of /dev/zero, and of random bytes
 //   ignored              as pipe, while the child sends signals that are ignored
 //   handled              as pipe, with a timer whose handler restarts nothing: short calls are
 //                        right, and what they say must be
 #define _GNU_SOURCE
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kBlock = (1 << 20) + 4099, kPiece = 30011 };
+enum { kBlock = (1 << 20) + 4099, kPiece = 30011, kSmallPiece = 307, kPeek = 100003 };
 
 static char block[2 * kBlock];  // the stream, twice around
 static long calls, shorts;
@@ -86,9 +88,9 @@ static void write_stream(int fd, int is_socket, double seconds) {
   }
 }
 
-static void send_stream(int fd) {
+static void send_stream(int fd, size_t piece) {
   for (size_t at = 0;;) {
-    const ssize_t sent = send(fd, block + at, kPiece, MSG_NOSIGNAL);
+    const ssize_t sent = send(fd, block + at, piece, MSG_NOSIGNAL);
     if (sent <= 0) _exit(0);
     at = (at + (size_t)sent) % kBlock;
     compute(20000);
@@ -104,6 +106,36 @@ static void receive_stream(int fd, double seconds) {
     if (memcmp(received, block + at, (size_t)got) != 0) fail("the stream");
     at = (at + (size_t)got) % kBlock;
   }
+}
+
+static void take(int fd, size_t at, int flags) {
+  static char received[kPeek];
+  const ssize_t got = recv(fd, received, kPeek, MSG_WAITALL | flags);
+  if (got < 0) fail("recv");
+  if (flags == MSG_PEEK) count(got, kPeek);
+  if (memcmp(received, block + at, (size_t)got) != 0) fail("the stream");
+}
+
+static void peek_at_stream(int fd, double seconds) {
+  for (size_t at = 0; !is_over(seconds); at = (at + kPeek) % kBlock) {
+    take(fd, at, MSG_PEEK);
+    take(fd, at, 0);
+  }
+}
+
+// A local stream socket shows one piece at a time.
+static void tcp_pair(int ends[2]) {
+  struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  socklen_t bytes = sizeof name;
+  const int listener = socket(AF_INET, SOCK_STREAM, 0), room = 4 * kPeek;
+  ends[0] = socket(AF_INET, SOCK_STREAM, 0);
+  setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  if (bind(listener, (struct sockaddr *)&name, sizeof name) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, (struct sockaddr *)&name, &bytes) != 0 ||
+      connect(ends[0], (struct sockaddr *)&name, sizeof name) != 0)
+    fail("tcp");
+  ends[1] = accept(listener, NULL, NULL);
+  close(listener);
 }
 
 static void read_device(const char *path, double seconds) {
@@ -122,17 +154,22 @@ static void move(const char *what, double seconds) {
   if (is_slow) what += 5;
   const int is_socket = strcmp(what, "socket") == 0 || strcmp(what, "all") == 0;
   const enum pace pace = is_slow ? kSlow : strcmp(what, "ignored") == 0 ? kSignalling : kFast;
-  const int receives = strcmp(what, "all") == 0;
+  const int peeks = strcmp(what, "peek") == 0;
+  const int receives = strcmp(what, "all") == 0 || peeks;
   int ends[2], status;
-  if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) fail("pipe");
+  if (peeks)
+    tcp_pair(ends);
+  else if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) fail("pipe");
   const pid_t child = fork();
   if (child == 0) {
     close(ends[1]);
-    if (receives) send_stream(ends[0]);
+    if (receives) send_stream(ends[0], peeks ? kSmallPiece : kPiece);
     _exit(read_stream(ends[0], pace));
   }
   close(ends[0]);
-  if (receives)
+  if (peeks)
+    peek_at_stream(ends[1], seconds);
+  else if (receives)
     receive_stream(ends[1], seconds);
   else
     write_stream(ends[1], is_socket, seconds);
