@@ -99,12 +99,12 @@ void advise(ptrace::RemoteSyscalls& remote, const std::vector<GuestRange>& range
 Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   const int flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
   SP_TRY(remote.prepare());
-  SP_ASSIGN(const int64_t answer,
-            remote.call(SYS_clone, flags, remote.stack_of_child(), 0, 0, 0));
-  if (answer < 0) return fail_errno(static_cast<int>(-answer), "cannot fork the program (clone)");
-  const Tid child = remote.child_of_last_call();
-  if (child.value == 0) return fail("the replica was not seen");
-  replica.tracee = ptrace::Tracee(child);
+  const Result<int64_t> answer = remote.call(SYS_clone, flags, remote.stack_of_child(), 0, 0, 0);
+  // There is one, too, if the program has died behind the clone event.
+  replica.tracee = ptrace::Tracee(remote.child_of_last_call());
+  if (!answer) return tl::unexpected(answer.error());
+  if (*answer < 0) return fail_errno(static_cast<int>(-*answer), "cannot fork the program (clone)");
+  if (replica.tracee.tid().value == 0) return fail("the replica was not seen");
   return {};
 }
 
