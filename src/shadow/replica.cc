@@ -108,6 +108,14 @@ Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   return {};
 }
 
+// The number by which the program knows a dead child; 0 if it has waited for that already.
+Tid own_number_of_zombie(Tid program, Tid zombie) {
+  const auto status = kernel::read_status(zombie);
+  if (!status || status->parent != program) return Tid();
+  const bool is_told = status->innermost_pid.value != 0;  // since Linux 4.1
+  return is_told ? status->innermost_pid : zombie;
+}
+
 // A replica that is not to be, if nobody says that it is ready: whatever ends the making of it.
 class Unfinished {
  public:
@@ -184,11 +192,8 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   const ptrace::Tracee parent = pause.threads().front().tracee;
   if (kernel::has_namespaces_for_children(program.pid(), parent.tid()))
     return tl::unexpected(Error{kOtherNamespaces, EBUSY});
-  Replica replica{ptrace::Tracee(Tid()),
-                  {},
-                  parent.tid(),
-                  std::move(descriptors),
-                  program.is_ours()};
+  Replica replica{
+      ptrace::Tracee(Tid()), {}, parent.tid(), std::move(descriptors), program.is_ours()};
   const auto status = kernel::read_status(parent.tid());
   if (status) replica.parent_pid = status->parent.value;
   (void)::clock_gettime(CLOCK_REALTIME_COARSE, &replica.forked_at);
@@ -255,8 +260,10 @@ Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,
   remote.keep_signals_in(parent.deferred);
   if (stack.size() != 0) remote.escape_by(*options.escape, stack);
   for (Tid zombie : zombies) {
+    const Tid own = own_number_of_zombie(program.pid(), zombie);
+    if (own.value == 0) continue;
     SP_ASSIGN([[maybe_unused]] const int64_t answer,
-              remote.call(SYS_wait4, zombie.value, 0, __WALL | WNOHANG, 0));
+              remote.call(SYS_wait4, own.value, 0, __WALL | WNOHANG, 0));
   }
   zombies.clear();
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
