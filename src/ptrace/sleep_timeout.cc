@@ -40,12 +40,18 @@ SleepTimeout of_milliseconds(uint64_t word) {
   return length < 0 ? kForever : SleepTimeout{milliseconds(length), 0};
 }
 
+// Such a sleep does not end, and is longer than a count of nanoseconds can say.
+bool is_endless(seconds length) {
+  return length > std::chrono::duration_cast<seconds>(nanoseconds::max()) - seconds(1);
+}
+
 // A struct timespec of the program; null: none.
 std::optional<SleepTimeout> of_timespec(Tid thread, uint64_t address, int64_t result) {
   if (address == 0) return kForever;
   RemoteMemory memory(thread);
   const auto length = memory.read_value<timespec>(GuestAddr(address));
   if (!length) return std::nullopt;
+  if (is_endless(seconds(length->tv_sec))) return kForever;
   return SleepTimeout{seconds(length->tv_sec) + nanoseconds(length->tv_nsec), result};
 }
 
@@ -71,6 +77,7 @@ std::optional<SleepTimeout> of_socket(Tid process, uint64_t number, int option) 
   socklen_t bytes = sizeof length;
   if (!socket || ::getsockopt(socket->get(), SOL_SOCKET, option, &length, &bytes) != 0)
     return std::nullopt;
+  if (is_endless(seconds(length.tv_sec))) return kForever;
   const nanoseconds all = seconds(length.tv_sec) + microseconds(length.tv_usec);
   return all.count() == 0 ? kForever : SleepTimeout{all, -int64_t{EAGAIN}};
 }
