@@ -241,7 +241,6 @@ void Program::handle_stop(Tid tid, const WaitStatus& status, double waited, MayL
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
   const GoesOn goes_on(*this, tid, status, may_leave);
   conceal(ptrace::Tracee(tid), status);
-  if (is_birth(status)) note_child(ptrace::Tracee(tid));
   if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
     log_->on_stop(ptrace::Tracee(tid), waited);
   }
@@ -328,6 +327,7 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
   // does to the system call that begins or ends here.
   if (known.interrupted) (void)thread.interrupt_if_alive();
+  if (is_birth(status)) note_child(thread);
 }
 
 // True if changed.
@@ -590,7 +590,6 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
     resume_from(thread, *stop);
     return false;
   }
-  if (is_birth(*stop)) note_child(thread);
   const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
   (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
   return true;

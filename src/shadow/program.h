@@ -126,7 +126,8 @@ class Program {
   bool interrupt(Tid tid, Found found = Found::perhaps_asleep);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
   class GoesOn;  // a thread at a stop, from the end of a scope on
-  // At a stop of a thread: what our being there has done to its system call is undone.
+  // At each stop of a thread, once: what our being there has done to its system call is undone, and
+  // a child that it makes there is noted.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status);
