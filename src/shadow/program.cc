@@ -113,6 +113,11 @@ class WaitBeforeStop {
   std::chrono::steady_clock::time_point asked_at_;
 };
 
+// What take() has failed with: else the thread stops later.
+bool is_gone(const Error& error) {
+  return error.errno_value == ESRCH;
+}
+
 bool is_at_exec(ptrace::Tracee thread) {
   WaitStatus stop;
   return thread.current_stop_if_alive(stop) && stop.is_event(StopEvent::exec);
@@ -240,10 +245,26 @@ void Program::handle_stop(Tid tid, const WaitStatus& status, double waited, MayL
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
   const GoesOn goes_on(*this, tid, status, may_leave);
-  conceal(ptrace::Tracee(tid), status);
-  if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
-    log_->on_stop(ptrace::Tracee(tid), waited);
-  }
+  ptrace::Registers registers;
+  if (ptrace::Tracee(tid).get_registers_if_alive(registers))
+    see(ptrace::Tracee(tid), status, registers, waited);
+}
+
+void Program::see(ptrace::Tracee thread, const WaitStatus& status, ptrace::Registers& registers,
+                  double waited) {
+  conceal(thread, status, registers);
+  if (is_birth(status)) note_child(thread);
+  if (status.kind() == WaitStatus::Kind::syscall_stop && log_) log_->on_stop(thread, waited);
+}
+
+Result<Program::Taken> Program::take(Tid tid, ptrace::Moment give_up_at) {
+  SP_ASSIGN(const WaitStatus stop,
+            ptrace::wait_for_stop(tid, ptrace::Patience::bounded, give_up_at));
+  Taken taken{stop};
+  if (!ptrace::Tracee(tid).get_registers_if_alive(taken.registers))
+    return ptrace::thread_is_gone(tid);
+  see(ptrace::Tracee(tid), stop, taken.registers);
+  return taken;
 }
 
 bool Program::interrupt(Tid tid, Found found) {
@@ -327,7 +348,6 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
   // does to the system call that begins or ends here.
   if (known.interrupted) (void)thread.interrupt_if_alive();
-  if (is_birth(status)) note_child(thread);
 }
 
 // True if changed.
@@ -353,11 +373,6 @@ bool Program::mend_cut_call(ptrace::Tracee thread, const WaitStatus& status,
 bool Program::has_cut_call(Tid tid) const {
   const auto it = threads_.find(tid);
   return it != threads_.end() && it->second.cut.is_active();
-}
-
-void Program::conceal(ptrace::Tracee thread, const WaitStatus& status) {
-  ptrace::Registers registers;
-  if (thread.get_registers_if_alive(registers)) conceal(thread, status, registers);
 }
 
 void Program::look_again_at_call(ptrace::Tracee thread) {
@@ -492,15 +507,11 @@ void Program::detach() {
       ending.insert(tid);  // or nobody traces it any more
   }
   for (Tid tid : ending) threads_.erase(tid);
-  const auto is_traced = [&](Tid tid) { return owns(tid) && !asleep.contains(tid); };
-  unsigned generation = generation_;
   const auto begun = std::chrono::steady_clock::now();
-  while (std::ranges::any_of(threads(), is_traced) &&
+  while (threads_.size() > asleep.size() &&
          std::chrono::steady_clock::now() - begun < kMostPatience) {
-    // What a thread reports meanwhile may be its death, or that it is all that is left.
     for (Tid tid : threads()) {
-      if (std::exchange(generation, generation_) != generation_) asleep.clear();
-      if (is_traced(tid) && try_detach(tid, ending)) threads_.erase(tid);
+      if (!asleep.contains(tid) && try_detach(tid, ending)) threads_.erase(tid);
     }
     // One that executes a program waits until the ends of all others were taken.
     for (Tid tid : ending) {
@@ -511,8 +522,7 @@ void Program::detach() {
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }
-    if (std::ranges::any_of(threads(), is_traced))
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (threads_.size() > asleep.size()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   std::vector<Tid> in_calls;
   for (const auto& [tid, thread] : threads_) {
@@ -521,24 +531,16 @@ void Program::detach() {
   for (Tid tid : in_calls) leave_cut_call(tid);
 }
 
-bool Program::cut_call_ends_soon(Tid tid) {
-  const auto begun = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begun < kSoon) {
-    const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
-    if (!outcome.has_status()) {
-      std::this_thread::sleep_for(kSoon / 20);
-      continue;
-    }
-    if (outcome.status.kind() != WaitStatus::Kind::syscall_stop) {
-      handle_stop(tid, outcome.status, 0, MayLeave::no);
-      return false;
-    }
-    conceal(ptrace::Tracee(tid), outcome.status);
-    const bool over = !has_cut_call(tid) && interrupt(tid);
-    go_on(ptrace::Tracee(tid));
-    if (over) return true;
+Program::CutCallEnd Program::wait_for_cut_call(Tid tid) {
+  const ptrace::Moment give_up_at = std::chrono::steady_clock::now() + kSoon;
+  for (;;) {
+    const auto taken = take(tid, give_up_at);
+    if (!taken) return is_gone(taken.error()) ? CutCallEnd::never : CutCallEnd::later;
+    const bool over = taken->is_of_call() && !has_cut_call(tid) && interrupt(tid);
+    resume_from(ptrace::Tracee(tid), taken->stop);
+    if (over) return CutCallEnd::soon;
+    if (!taken->is_of_call()) return CutCallEnd::later;
   }
-  return false;
 }
 
 // It waits for long, and is told what it has moved by now: better than only the last part of it,
@@ -548,50 +550,43 @@ void Program::leave_cut_call(Tid tid) {
   ptrace::CutCall& cut = threads_[tid].cut;
   for (;;) {
     if (!interrupt(tid)) return;
-    const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
-    ptrace::Registers registers;
-    if (!stop || !thread.get_registers_if_alive(registers)) return;
-    conceal(thread, *stop, registers);
+    auto taken = take(tid);
+    if (!taken) return;
     // A call that begins with an interrupt moves what it can at once.
     if (cut.is_inside() && thread.syscall_if_alive()) continue;
-    if (cut.is_active()) cut.finish(registers);
-    (void)thread.set_registers_if_alive(registers);
-    const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
-    (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
+    if (cut.is_active()) cut.finish(taken->registers);
+    (void)thread.set_registers_if_alive(taken->registers);
+    (void)thread.detach_if_alive(taken->signal());
     threads_.erase(tid);
     return;
   }
 }
 
-// False: it waits uninterruptibly, or goes on with a call that an interrupt has cut; or it was
-// gone.
+// False: it waits uninterruptibly, or goes on with a call that an interrupt has cut.
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
-  if (has_cut_call(tid) && !cut_call_ends_soon(tid)) return false;
-  // A stop has taken the interrupt's place where a signal has ended such a call, or an execve.
-  if (!threads_[tid].interrupted && !interrupt(tid)) {
+  const auto ends = [&] {
     ending.insert(tid);
     return true;
-  }
-  auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
-  // Into a system call, or out of it: the stop for the interrupt comes behind that.
-  while (stop && stop->kind() == WaitStatus::Kind::syscall_stop) {
-    conceal(thread, *stop);
-    (void)thread.cont_if_alive();
-    stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
-  }
-  if (!stop && stop.error().errno_value == EAGAIN) return false;
-  if (!stop) {
-    ending.insert(tid);
-    return true;
-  }
-  conceal(thread, *stop);
+  };
   if (has_cut_call(tid)) {
-    resume_from(thread, *stop);
+    const CutCallEnd end = wait_for_cut_call(tid);
+    if (end != CutCallEnd::soon) return end == CutCallEnd::never && ends();
+  }
+  // A stop has taken the interrupt's place where a signal has ended such a call.
+  if (!threads_[tid].interrupted && !interrupt(tid)) return ends();
+  auto taken = take(tid);
+  // Into a system call, or out of it: the stop for the interrupt comes behind that.
+  while (taken && taken->is_of_call()) {
+    (void)thread.cont_if_alive();
+    taken = take(tid);
+  }
+  if (!taken) return is_gone(taken.error()) && ends();
+  if (has_cut_call(tid)) {
+    resume_from(thread, taken->stop);
     return false;
   }
-  const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
-  (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
+  (void)thread.detach_if_alive(taken->signal());
   return true;
 }
 
@@ -610,7 +605,7 @@ Pause::Pause(Program& program, Whom whom, uint64_t number) : program_(program) {
 
 void Pause::stop_one() {
   for (Tid tid : program_.threads()) {
-    if (program_.owns(tid) && program_.interrupt(tid)) take_stop(tid);
+    if (program_.interrupt(tid)) take_stop(tid);
     if (!threads_.empty() || unusable_) return;
   }
 }
@@ -663,32 +658,25 @@ void Pause::stop_all(std::string_view states) {
 }
 
 void Pause::take_stop(Tid tid) {
-  const ptrace::Tracee tracee(tid);
   const ptrace::Moment give_up_at =
       stands_since_ ? *stands_since_ + kMostStanding : ptrace::Moment::max();
-  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded, give_up_at);
-  if (!stop) {
-    unusable_ = unusable_ || stop.error().errno_value != EAGAIN;
+  const auto taken = program_.take(tid, give_up_at);
+  if (!taken) {
+    unusable_ = unusable_ || taken.error().errno_value != EAGAIN;
     return;  // it is dying, or becomes another program
   }
-  PausedThread thread{tracee, *stop, {}};
-  if (!tracee.get_registers_if_alive(thread.registers)) {
-    unusable_ = true;
-    return;
-  }
-  program_.conceal(tracee, *stop, thread.registers);
+  const ptrace::Tracee tracee(tid);
   if (program_.has_cut_call(tid)) {
-    program_.resume_from(tracee, *stop);
-    return program_.cut_call_ends_soon(tid) ? take_stop(tid) : void();
-  }
-  if (stop->kind() == WaitStatus::Kind::syscall_stop && program_.log_) {
-    program_.log_->on_stop(tracee, 0);
+    program_.resume_from(tracee, taken->stop);
+    const auto end = program_.wait_for_cut_call(tid);
+    if (end == Program::CutCallEnd::never) unusable_ = true;
+    return end == Program::CutCallEnd::soon ? take_stop(tid) : void();
   }
   if (!stands_since_) stands_since_ = std::chrono::steady_clock::now();
   const bool usable =
-      stop->is_event(StopEvent::stop) || stop->kind() == WaitStatus::Kind::signal_stop;
+      taken->stop.is_event(StopEvent::stop) || taken->stop.kind() == WaitStatus::Kind::signal_stop;
   if (!usable) unusable_ = true;
-  threads_.push_back(std::move(thread));
+  threads_.push_back({tracee, taken->stop, taken->registers});
 }
 
 bool Pause::is_overdue() const {
@@ -751,7 +739,7 @@ bool Pause::walk_over_calls(unsigned calls) {
       return false;
     }
     thread.stop = *stop;
-    program_.conceal(thread.tracee, *stop, thread.registers);
+    program_.see(thread.tracee, *stop, thread.registers);
     if (info.which == ptrace::Tracee::SyscallStop::exit) calls--;
   }
   const kernel::ScheduleTimes after = times_of(thread.tracee.tid());

@@ -126,16 +126,31 @@ class Program {
   bool interrupt(Tid tid, Found found = Found::perhaps_asleep);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
   class GoesOn;  // a thread at a stop, from the end of a scope on
-  // At each stop of a thread, once: what our being there has done to its system call is undone, and
-  // a child that it makes there is noted.
+  // What is due at each stop of a thread, once: what our being there has done to its system call is
+  // undone, the log sees it, and a child that it makes there is noted.
+  void see(ptrace::Tracee thread, const ptrace::WaitStatus& status, ptrace::Registers& registers,
+           double waited = 0);
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
-  void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status);
+  // The next stop of a thread that was interrupted, or is to stop at its calls. That is seen, and
+  // no thread is forgotten: an Error leaves the report of its end to who waits for any thread.
+  // ESRCH: it is dying, or becomes another program; else it stops later, as wait_for_stop() says.
+  struct Taken {
+    ptrace::WaitStatus stop;
+    ptrace::Registers registers{};
+    bool is_of_call() const { return stop.kind() == ptrace::WaitStatus::Kind::syscall_stop; }
+    // With which the thread goes on.
+    int signal() const {
+      return stop.kind() == ptrace::WaitStatus::Kind::signal_stop ? stop.signal() : 0;
+    }
+  };
+  Result<Taken> take(Tid tid, ptrace::Moment give_up_at = ptrace::Moment::max());
   bool mend_cut_call(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                      ptrace::Registers& registers);
   bool has_cut_call(Tid tid) const;
   // Waits for its end, if that comes soon: then it is interrupted behind the call.
-  bool cut_call_ends_soon(Tid tid);
+  enum class CutCallEnd : uint8_t { soon, later, never };  // the thread is gone
+  CutCallEnd wait_for_cut_call(Tid tid);
   void leave_cut_call(Tid tid);
   // What was decided of its system call at the stop, again: filters may have come since.
   void look_again_at_call(ptrace::Tracee thread);
