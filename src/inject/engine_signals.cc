@@ -47,6 +47,17 @@ Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
   return is_init || (status->ignored & bit) ? Disposition::nothing : default_of(signal);
 }
 
+// Calls that wait with a mask of their own (sigsuspend, ppoll, ...) let in what the program blocks.
+// ptrace tells the mask that comes back behind the call; /proc tells the one in force, by which the
+// kernel delivers (kernel/ptrace.c, PTRACE_GETSIGMASK; kernel/signal.c ptrace_signal).
+bool is_let_in_by_call(const GuestThread& t, const ptrace::Registers& regs, int signal) {
+  ptrace::SignalMask behind = 0;
+  if (!regs.in_syscall() || !t.tracee.get_signal_mask_if_alive(behind)) return false;
+  if (!(behind & ptrace::mask_of(signal))) return false;
+  const auto status = kernel::read_status(t.tracee.tid());
+  return status && !(status->blocked & ptrace::mask_of(signal));
+}
+
 // Right behind the return address, at the top of the handler's stack.
 struct SignalFrame {
   uint64_t return_address;
@@ -81,7 +92,8 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   if (t.holding) end_hold(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
-  const bool is_blocked = (t.blocked & ptrace::mask_of(signal)) != 0;
+  const bool is_blocked =
+      (t.blocked & ptrace::mask_of(signal)) != 0 && !is_let_in_by_call(t, regs, signal);
   if (is_blocked && !synchronous) return leave_pending(t, regs, info);
   const Disposition disposition = disposition_of(t, signal, synchronous);
   if (is_blocked && disposition == Disposition::handler) return drop_handler(t, info);
