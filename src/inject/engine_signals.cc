@@ -118,7 +118,9 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
         return enter(t, regs);
       }
       t.trapped = !t.in_engine;
-      return resume(t, signal);
+      // What does nothing is taken away: for a handler that another thread sets just now the kernel
+      // would build a frame from these registers. What SIGCONT does was done when it was sent.
+      return resume(t, disposition == Disposition::stop ? signal : 0);
     case Disposition::death:
       // The core file shall show the guest's registers.
       if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
