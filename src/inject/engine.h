@@ -158,6 +158,7 @@ class Engine {
   void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void note_uncounted_step(GuestThread& t, const Registers& before, Registers& after);
   bool may_be_storm(const siginfo_t& info) const;
   bool note_ignored(GuestThread& t, const Registers& regs, const siginfo_t& info) const;
   void drop_handler(GuestThread& t, const siginfo_t& info);

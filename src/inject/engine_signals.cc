@@ -12,6 +12,8 @@
 #include "inject/guest_signals.h"
 #include "inject/guest_stop.h"
 #include "inject/mend_pointer.h"
+#include "inject/native_insn.h"
+#include "inject/pushed_flags.h"
 #include "inject/sequence_watch.h"
 #include "inject/signal_storm.h"
 #include "kernel/proc.h"
@@ -63,6 +65,11 @@ struct SignalFrame {
   uint64_t return_address;
   ucontext_t context;
 };
+
+// It is reported as if it were for a SIGTRAP (kernel/signal.c signal_setup_done, ptrace_notify).
+bool is_step_into_handler(const siginfo_t& info) {
+  return info.si_signo == SIGTRAP && info.si_code == SIGTRAP;
+}
 
 // A step makes the kernel set the trap flag, and clear it in the frame that it builds, but for when
 // the interrupted instruction is a popf: then it believes that the program has set it
@@ -200,6 +207,15 @@ void Engine::leave_pending(GuestThread& t, Registers& regs, const siginfo_t& inf
   redeliver_deferred(t);
 }
 
+// The instruction at `before` has executed at its own address, unexpectedly.
+void Engine::note_uncounted_step(GuestThread& t, const Registers& before, Registers& after) {
+  ptrace::RemoteMemory& memory = t.process->space->code().memory();
+  if (look_at_insn(memory, before).shows_step) hide_pushed_trap_flag(memory, after.sp());
+  note_announced_sequence(t);
+  abort_announced_sequence(t, after);
+  note_native(t, nullptr);
+}
+
 void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info) {
   siginfo_t seen = info;
   const emu::CodeCache& cache = t.process->space->cache();
@@ -226,22 +242,26 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);
   if (!t.tracee.set_siginfo_if_alive(seen)) return;
   const bool guest_traps = (regs.eflags & machine::flags::kTrap) != 0;
+  const Registers before = regs;
 
   // Stepping into a handler stops before its first instruction, through ptrace_notify and not
   // through a signal (kernel/signal.c signal_setup_done).
   if (!t.tracee.step_if_alive(info.si_signo)) return;
   const auto stop = stops_.wait_for_stop(t.tracee.tid());
   if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
-  if (!stop->is_signal_stop(SIGTRAP)) {
-    // No frame could be made (SIGSEGV), or another signal came first.
-    siginfo_t other;
-    if (stop->kind() == ptrace::WaitStatus::Kind::signal_stop &&
-        t.tracee.get_siginfo_if_alive(other)) {
-      return deliver(t, regs, other);
-    }
+  ptrace::RemoteMemory& memory = t.process->space->code().memory();
+  siginfo_t met{};
+  const bool is_signal = stop->kind() == ptrace::WaitStatus::Kind::signal_stop;
+  if (is_signal && !t.tracee.get_siginfo_if_alive(met)) return;
+  if (!is_signal || !is_step_into_handler(met)) {
+    // No frame could be made (SIGSEGV), or another signal came first. Or another thread has taken
+    // the handler away, and the program's next instruction has executed.
+    const bool has_stepped = is_signal && !guest_traps &&
+                             ptrace::cause_of(met, regs) == ptrace::SignalCause::single_step;
+    if (is_signal && !has_stepped) return deliver(t, regs, met);
+    if (has_stepped) note_uncounted_step(t, before, regs);
     return enter(t, regs);
   }
-  ptrace::RemoteMemory& memory = t.process->space->code().memory();
   if (!guest_traps) clear_saved_trap_flag(memory, regs);
   mend_frame(cache, memory, regs.sp());
   ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
