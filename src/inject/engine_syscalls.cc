@@ -25,10 +25,15 @@ using cache::kTraceSeize;
 
 namespace {
 
-constexpr uint64_t kArchSetGs = 0x1001;
-constexpr uint64_t kArchShadowStackEnable = 0x5001;
-constexpr uint64_t kArchSetCpuid = 0x1012;  // whether cpuid faults
-constexpr uint64_t kPrSetSyscallUserDispatch = 59;
+constexpr int kArchSetGs = 0x1001;
+constexpr int kArchShadowStackEnable = 0x5001;
+constexpr int kArchSetCpuid = 0x1012;  // whether cpuid faults
+constexpr int kPrSetSyscallUserDispatch = 59;
+
+// What the kernel takes of the register where it declares the argument as an int.
+int int_of(uint64_t argument) {
+  return static_cast<int>(argument);
+}
 
 long number_of(const ptrace::Registers& regs) {
   return static_cast<int>(regs.rax);
@@ -97,15 +102,16 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
 
   const Registers before = regs;
   std::optional<ptrace::RemoteSigaction> new_action;
+  const int signal = int_of(regs.rdi);
   const bool sets_action = number_of(regs) == SYS_rt_sigaction && regs.rsi != 0 &&
-                           std::ranges::count(cache::kOwnSignals, static_cast<int>(regs.rdi)) != 0;
+                           std::ranges::count(cache::kOwnSignals, signal) != 0;
   if (sets_action) {
     auto read =
         t.process->space->code().memory().read_value<ptrace::RemoteSigaction>(GuestAddr(regs.rsi));
     if (read) new_action = *read;
   }
   if (!run_native_syscall(t, regs)) return;
-  if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
+  if (new_action && regs.rax == 0) t.process->actions[static_cast<size_t>(signal)] = *new_action;
   after_native_syscall(t, before, regs);
   const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm.is_storm();
   in_storm ? enter_for_a_moment(t, regs) : enter(t, regs);
@@ -184,7 +190,7 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
     return true;
   }
   if (regs.rdi == kTraceAttach || regs.rdi == kTraceSeize) {
-    const Tid wanted = known_to(t, static_cast<int32_t>(regs.rsi));
+    const Tid wanted = known_to(t, int_of(regs.rsi));
     start_announced(wanted);
     const auto it = guests_.threads.find(wanted);
     if (it != guests_.threads.end() && it->second->process != t.process) {
@@ -231,15 +237,15 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case SYS_rseq:
       return !can_watch_sequences(t, regs) && answer(ENOSYS);
     case SYS_arch_prctl:
-      if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
-      if (regs.rdi == kArchSetCpuid && options_.processor) return answer(ENODEV);
-      if (regs.rdi == kArchSetGs && regs.rsi != 0 && tracing()) {
+      if (int_of(regs.rdi) == kArchShadowStackEnable) return answer(EOPNOTSUPP);
+      if (int_of(regs.rdi) == kArchSetCpuid && options_.processor) return answer(ENODEV);
+      if (int_of(regs.rdi) == kArchSetGs && regs.rsi != 0 && tracing()) {
         note_unsupported(t, regs, "it sets the gs base");
         return true;
       }
       return false;
     case SYS_prctl:
-      if (regs.rdi == kPrSetSyscallUserDispatch && regs.rsi != 0) {
+      if (int_of(regs.rdi) == kPrSetSyscallUserDispatch && regs.rsi != 0) {
         note_unsupported(t, regs, "it uses system call user dispatch");
         return true;
       }

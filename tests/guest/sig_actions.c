@@ -29,6 +29,25 @@ static SignalHandler* handler_of(int number) {
   return action.sa_sigaction;
 }
 
+// As the kernel has it.
+struct KernelAction {
+  SignalHandler* handler;
+  unsigned long flags;
+  void (*restorer)(void);
+  unsigned long mask;
+};
+
+// The number of a signal is an int: what is above that in its register is nobody's business.
+static void ignore_by_wide_number(int number) {
+  const struct KernelAction ignore = {(void*)SIG_IGN, 0, NULL, 0};
+  const long wide = 0x100000000 + number;
+  EXPECT(syscall(SYS_rt_sigaction, wide, &ignore, NULL, 8) == 0);
+  printf("%d by a wide number: %s", number,
+         handler_of(number) == (void*)SIG_IGN ? "ignored" : "other");
+  raise(number);
+  printf(", then %s\n", handler_of(number) == (void*)SIG_IGN ? "ignored" : "other");
+}
+
 int main(void) {
   for (int number = 1; number <= kSignals; number++) {
     if (!may_be_caught(number)) continue;
@@ -40,6 +59,9 @@ int main(void) {
     const int is_default = handler_of(number) == (void*)SIG_DFL;
     printf("%d: %d, then %s\n", number, handled[number], is_default ? "default" : "other");
   }
+  ignore_by_wide_number(SIGTRAP);
+  ignore_by_wide_number(SIGSEGV);
+  ignore_by_wide_number(SIGBUS);
   sigset_t mask;
   for (int i = 0; i < kRounds; i++) {
     install(SIGFPE, i % 2 ? count : count_otherwise, 0);

@@ -94,13 +94,18 @@ uint64_t value_of(const Registers& regs, Argument which) {
   return argument(copy, which);
 }
 
+// The operation is an int.
+uint32_t futex_command(const Registers& regs) {
+  return static_cast<uint32_t>(regs.rsi) & static_cast<uint32_t>(FUTEX_CMD_MASK);
+}
+
 bool has_timeout(const WaitRow& row, const Registers& regs) {
   if (row.number == SYS_io_uring_enter) {
     constexpr uint64_t kWanted = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
     return (regs.r10 & (kWanted | kRingRegistered)) == kWanted && regs.r9 == sizeof(RingArguments);
   }
   if (row.number != SYS_futex) return true;
-  switch (regs.rsi & FUTEX_CMD_MASK) {
+  switch (futex_command(regs)) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
     case FUTEX_LOCK_PI:
@@ -119,7 +124,7 @@ std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs)
       if ((regs.rsi & TIMER_ABSTIME) == 0) return std::nullopt;
       return static_cast<clockid_t>(regs.rdi);
     case SYS_futex: {
-      const uint64_t command = regs.rsi & FUTEX_CMD_MASK;
+      const uint32_t command = futex_command(regs);
       if (command == FUTEX_WAIT) return std::nullopt;
       const bool is_date = command == FUTEX_LOCK_PI || (regs.rsi & FUTEX_CLOCK_REALTIME) != 0;
       return is_date ? CLOCK_REALTIME : CLOCK_MONOTONIC;

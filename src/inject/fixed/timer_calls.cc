@@ -187,9 +187,9 @@ TimerSetting setting_of(const TimerCall& call, const TimerDescriptor& open) {
 std::optional<int64_t> set_descriptor(const TimerCall& call) {
   const auto wanted = call.memory.read_argument<itimerspec>(GuestAddr(call.regs.rdx));
   if (!wanted) return -EFAULT;
-  constexpr uint64_t kKnownFlags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
-  const bool is_sound = (call.regs.rsi & ~kKnownFlags) == 0 && is_valid(wanted->it_value) &&
-                        is_valid(wanted->it_interval);
+  constexpr uint32_t kKnownFlags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
+  const bool is_sound = (static_cast<uint32_t>(call.regs.rsi) & ~kKnownFlags) == 0 &&
+                        is_valid(wanted->it_value) && is_valid(wanted->it_interval);
   const auto number = static_cast<int>(call.regs.rdi);
   auto open = TimerDescriptor::of(call.process, number);
   if (!open || !is_sound) return std::nullopt;  // an error, or too new for us

@@ -80,8 +80,8 @@ bool is_about_file(const machine::Registers& regs, Tid thread) {
   return ::stat(link.c_str(), &file) == 0 && (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode));
 }
 
-bool futex_may_wait(uint64_t operation) {
-  switch (operation & FUTEX_CMD_MASK) {
+bool futex_may_wait(uint32_t operation) {
+  switch (operation & static_cast<uint32_t>(FUTEX_CMD_MASK)) {
     case FUTEX_WAKE:
     case FUTEX_WAKE_BITSET:
     case FUTEX_WAKE_OP:
@@ -102,7 +102,7 @@ bool is_quiet_call(unsigned number) {
 
 bool may_wait(const machine::Registers& regs, Tid thread) {
   const auto number = static_cast<unsigned>(regs.rax);
-  if (number == SYS_futex) return futex_may_wait(regs.rsi);
+  if (number == SYS_futex) return futex_may_wait(static_cast<uint32_t>(regs.rsi));
   if (number == SYS_sched_yield || number == SYS_tgkill || number == SYS_kill) return false;
   if (number == SYS_munmap || number == SYS_mprotect) return false;
   return std::ranges::count(kTransfers, number) == 0 || !is_about_file(regs, thread);
