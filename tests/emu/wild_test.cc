@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "../fuzz/random.h"
 
@@ -96,21 +97,31 @@ void run_wild(uint64_t seed) {
   }
 }
 
-// From its first byte on.
-emu::Stopped run_code(std::vector<uint8_t> code, machine::Registers& registers) {
+// A guest with an interpreter of its own.
+struct Interpreted {
   trace::BlockTable table;
-  Guest guest(table, std::move(code));
-  emu::Emulator emulator(table, guest);
-  machine::MemoryView memory(guest);
-  memory.set_areas(Guest::areas());
-  emulator.begin(memory, {});
-  registers.set_pc(kCode);
-  std::vector<uint8_t> extended;
-  emulator.load(registers, extended);
-  std::vector<trace::Word> buffer(size_t{1} << 14);
-  const emu::Stopped stopped = emulator.run(buffer, kInstructions, 50);
-  emulator.store(registers, extended);
-  return stopped;
+  Guest guest;
+  emu::Emulator emulator{table, guest};
+  machine::MemoryView memory{guest};
+
+  explicit Interpreted(std::vector<uint8_t> code) : guest(table, std::move(code)) {
+    memory.set_areas(Guest::areas());
+    emulator.begin(memory, {});
+  }
+  // From its first byte on.
+  emu::Stopped run(machine::Registers& registers) {
+    registers.set_pc(kCode);
+    std::vector<uint8_t> extended;
+    emulator.load(registers, extended);
+    std::vector<trace::Word> buffer(size_t{1} << 14);
+    const emu::Stopped stopped = emulator.run(buffer, kInstructions, 50);
+    emulator.store(registers, extended);
+    return stopped;
+  }
+};
+
+emu::Stopped run_code(std::vector<uint8_t> code, machine::Registers& registers) {
+  return Interpreted(std::move(code)).run(registers);
 }
 
 }  // namespace
@@ -138,5 +149,22 @@ TEST_CASE("code that makes no sense ends somewhere") {
   for (uint64_t seed = 1; seed <= seeds; seed++) {
     CAPTURE(seed);
     run_wild(seed);
+  }
+}
+
+TEST_CASE("many interpreters exist at a time, and each knows where its own code faults") {
+  constexpr size_t kMany = 20;
+  for (int round = 0; round < 2; round++) {
+    std::vector<std::unique_ptr<Interpreted>> all;
+    while (all.size() < kMany)
+      all.push_back(std::make_unique<Interpreted>(
+          std::vector<uint8_t>{0x48, 0xf7, 0xf1, 0x0f, 0x05}));  // div rcx; syscall
+    for (size_t i = 0; i < kMany; i++) {
+      CAPTURE(i);
+      machine::Registers registers{};
+      registers.rcx = i % 2;
+      const auto expected = i % 2 ? emu::StopReason::system_call : emu::StopReason::fault;
+      CHECK(all[i]->run(registers).reason == expected);
+    }
   }
 }

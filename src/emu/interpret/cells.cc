@@ -11,17 +11,30 @@
 
 #include "base/check.h"
 #include "base/code_writer.h"
+#include "base/reserved_array.h"
 
 namespace shadowprof::emu {
 
+namespace {
+
+constexpr size_t kAreaBytes = size_t{16} << 20;
+constexpr size_t kMostCellBytes = 512;
+constexpr size_t kCellAlignment = 16;
+
+}  // namespace
+
 // What the signal handlers look at: where instructions of cells are, ascending, and where each goes
-// on when it has faulted. Written by the owner's thread while it executes no cell.
+// on when it has faulted. Written by the owner's thread while it executes no cell. Handlers of
+// others may walk it meanwhile, and find nothing: their instructions are not in it. So it is in a
+// list that only grows, and the next owner gets it when this one is gone.
 struct CellFaults {
   struct Place {
     uint64_t insn;
     uint64_t fault;
   };
-  std::vector<Place> places;
+  ReservedArray<Place> places{kAreaBytes / kCellAlignment};
+  std::atomic<bool> is_owned{true};
+  CellFaults* next = nullptr;
 };
 
 namespace {
@@ -36,20 +49,32 @@ using decoder::kRdi;
 using decoder::kRsi;
 using decoder::kRsp;
 
-constexpr size_t kAreaBytes = size_t{16} << 20;
-constexpr size_t kMostCellBytes = 512;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
-std::array<std::atomic<const CellFaults*>, 16> g_fault_places;
+std::atomic<CellFaults*> g_fault_places{nullptr};
 std::array<struct sigaction, NSIG> g_former;
 
+CellFaults* own_fault_places() {
+  for (CellFaults* known = g_fault_places.load(); known != nullptr; known = known->next) {
+    bool is_owned = false;
+    if (known->is_owned.compare_exchange_strong(is_owned, true)) return known;
+  }
+  auto* fresh = new CellFaults;
+  fresh->next = g_fault_places.load();
+  while (!g_fault_places.compare_exchange_weak(fresh->next, fresh)) continue;
+  return fresh;
+}
+
+void give_back(CellFaults& faults) {
+  faults.places.release();
+  faults.is_owned.store(false);
+}
+
 uint64_t fault_place_of(uint64_t rip) {
-  for (const auto& slot : g_fault_places) {
-    const CellFaults* all = slot.load(std::memory_order_acquire);
-    if (!all) continue;
-    const auto it = std::lower_bound(all->places.begin(), all->places.end(), rip,
-                                     [](const auto& p, uint64_t r) { return p.insn < r; });
-    if (it != all->places.end() && it->insn == rip) return it->fault;
+  for (const CellFaults* all = g_fault_places.load(); all != nullptr; all = all->next) {
+    const std::span<const CellFaults::Place> places = all->places.span();
+    const auto it = std::ranges::lower_bound(places, rip, {}, &CellFaults::Place::insn);
+    if (it != places.end() && it->insn == rip) return it->fault;
   }
   return 0;
 }
@@ -146,21 +171,12 @@ uint32_t xsave_bytes() {
 }  // namespace
 
 Cells::Cells()
-    : faults_(std::make_unique<CellFaults>()),
-      memory_(OwnCode::create("shadowprof-cells", kAreaBytes)) {
+    : faults_(own_fault_places()), memory_(OwnCode::create("shadowprof-cells", kAreaBytes)) {
   install_handlers();
-  for (auto& slot : g_fault_places) {
-    const CellFaults* none = nullptr;
-    if (slot.compare_exchange_strong(none, faults_.get())) return;
-  }
-  SP_CHECK(false, "too many interpreters at a time");
 }
 
 Cells::~Cells() {
-  for (auto& slot : g_fault_places) {
-    const CellFaults* ours = faults_.get();
-    slot.compare_exchange_strong(ours, nullptr);
-  }
+  give_back(*faults_);
 }
 
 const Cell* Cells::cell_for(const decoder::Insn& insn, const decoder::Operation& operation) {
@@ -230,7 +246,7 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
   const uint64_t base = reinterpret_cast<uint64_t>(memory_->executable());
   faults_->places.push_back({base + insn_at, base + fault_at});
   const auto code = reinterpret_cast<CellCode>(base + used_);
-  used_ += (w.offset() + 15) & ~size_t{15};
+  used_ += (w.offset() + kCellAlignment - 1) & ~(kCellAlignment - 1);
   return code;
 }
 

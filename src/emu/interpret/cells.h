@@ -35,7 +35,7 @@ class Cells {
  private:
   CellCode write_code(const std::string& insn, const decoder::Operation& operation);
 
-  std::unique_ptr<CellFaults> faults_;
+  CellFaults* const faults_;  // never freed
   Result<OwnCode> memory_;  // without it there are no cells
   size_t used_ = 0;
   std::unordered_map<std::string, std::unique_ptr<Cell>> by_bytes_;
