@@ -137,7 +137,7 @@ struct Fragment {
   FragmentKind kind = FragmentKind::translated;
   decoder::Gpr substitute = decoder::kNoGpr;
   bool live = true;
-  bool checks_itself = false; // compares its guest bytes before it runs
+  bool checks_itself = false;  // may change, so it compares its guest bytes if it is translated
   bool of_bouts = false;      // only such another one leads to it
   const char* unsupported_reason = nullptr;
   RunId longest_run;          // the run that covers all its blocks

@@ -2,8 +2,11 @@
 #include "inject/engine.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 #include "base/log.h"
+#include "emu/guest_blocks.h"
 #include "inject/call_kinds.h"
 #include "inject/guest_registers.h"
 #include "inject/guest_signals.h"
@@ -28,6 +31,15 @@ std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Gu
   if (options.virtual_time)
     time = std::make_unique<ProgramTime>(guests, stops, options.schedule_seed, options.follow);
   return std::make_unique<FixedMachine>(guests, *options.processor, std::move(time));
+}
+
+// Is there something else now where the one instruction of the fragment was?
+bool has_changed(const emu::Fragment& fragment, trace::BlockTable& table, cache::GuestCode& code) {
+  if (!fragment.checks_itself) return false;
+  const trace::Block& block = table.block(table.run(fragment.longest_run).first_block);
+  const decoder::Insn now =
+      emu::GuestBlocks(code, table).read_insn(block.start, code.region(block.start));
+  return !std::ranges::equal(std::span(now.bytes).first(now.length), table.code(block));
 }
 
 }  // namespace
@@ -238,6 +250,9 @@ void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
 void Engine::on_special_insn(GuestThread& t, Registers& regs, const cache::Stop& stop) {
   using Kind = cache::Stop::Kind;
   const emu::Fragment fragment = t.process->space->cache().fragment(stop.at.fragment);
+  const bool is_alone = stop.kind != Kind::sets_trap_flag;
+  if (is_alone && has_changed(fragment, table_, t.process->space->code()))
+    return on_stale(t, regs, stop.at);
   take_guest_state(t, regs, stop.at);
   if (stop.kind == Kind::unsupported) {
     note_unsupported(t, regs, fragment.unsupported_reason);

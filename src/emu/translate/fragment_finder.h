@@ -4,7 +4,8 @@
 // some twenty translations. So with a new fragment come those that its exits lead to and its calls
 // return to, then those behind these, `least_ahead` at least if there are as many. Where it is
 // known what an earlier run has executed behind it (foresight.h), that is translated in their
-// place. Code that may change is left for when it runs.
+// place. Code that may change may not be written yet then: it is compared with memory before it
+// runs, by its fragment, or by whoever handles the trap of one that is not translated.
 #pragma once
 
 #include <functional>
