@@ -42,6 +42,19 @@ bool has_changed(const emu::Fragment& fragment, trace::BlockTable& table, cache:
   return !std::ranges::equal(std::span(now.bytes).first(now.length), table.code(block));
 }
 
+// Nothing is known of its bytes.
+bool is_unread(const emu::Fragment& fragment, const trace::BlockTable& table) {
+  return table.code(table.block(table.run(fragment.longest_run).first_block)).empty();
+}
+
+// A program that has cleared its dumpable attribute (prctl(2), PR_SET_DUMPABLE) can be read by
+// nobody without privileges, its tracer neither. What is ours in it is always there.
+bool can_be_read(const GuestThread& t) {
+  std::array<uint8_t, 1> byte;
+  ptrace::RemoteMemory& memory = t.process->space->code().memory();
+  return memory.read_some(GuestAddr(t.slot->guest), byte) != 0;
+}
+
 }  // namespace
 
 Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
@@ -256,6 +269,8 @@ void Engine::on_special_insn(GuestThread& t, Registers& regs, const cache::Stop&
   take_guest_state(t, regs, stop.at);
   if (stop.kind == Kind::unsupported) {
     note_unsupported(t, regs, fragment.unsupported_reason);
+  } else if (is_alone && is_unread(fragment, table_) && !can_be_read(t)) {
+    note_unsupported(t, regs, "its memory cannot be read any more");
   } else {
     native_step(t, regs, stop.kind == Kind::sets_trap_flag ? nullptr : &fragment);
   }

@@ -171,6 +171,18 @@ def setuid_program_without_rights(b):
         refused(outcome, OWN, NOT_EXECUTABLE)
 
 
+def memory_that_cannot_be_read_any_more(b):
+    """It is not dumpable (PR_SET_DUMPABLE is 4), so only root reads it. It must not be executed in steps for ever."""
+    need_root()
+    b.open_to_all()
+    program = "import ctypes; ctypes.CDLL(None).prctl(4, 0); import json, re; print(len(json.dumps([1])))"
+    outcome = b.run(need("/usr/bin/python3"), "-I", "-S", "-c", program, before=as_nobody())
+    works(outcome, 0, "3\n")
+    require("its memory cannot be read any more" in outcome.err, "expected that it left", outcome)
+    steps = read_profile(b.profile)["overhead"]["stops"]["native_step"]
+    require(steps < 100, f"{steps} steps", outcome)
+
+
 def status_is_the_programs(b):
     for status in (0, 1, 3, 124, 125, 126, 127, 128, 255):
         outcome = b.run("/bin/sh", "-c", f"exit {status}")
@@ -312,7 +324,8 @@ CASES = [
     missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program, elf_of_another_kind,
     elf_with_a_missing_loader, busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name,
     no_permission, executable_but_unreadable, noexec_mount, script_runs_its_interpreter,
-    script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights, status_is_the_programs,
+    script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights,
+    memory_that_cannot_be_read_any_more, status_is_the_programs,
     death_by_signal_is_ours_too, deleted_working_directory, closed_streams, closed_stderr_keeps_the_status,
     unwritable_stdout, small_limits, no_more_processes, limits_in_every_mode, soft_limits_are_the_programs_alone,
     few_processes, our_processor_time,
