@@ -94,6 +94,7 @@ void AddressSpace::mappings_changed(GuestRange range) {
 
 void AddressSpace::everything_may_change() {
   code_.everything_may_change();
+  translator_.forget_code();
   cache_->invalidate({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
 }
 

@@ -35,6 +35,7 @@ class GuestCode : public emu::CodeSource {
   // The program can write its memory without writing to it (through /proc/PID/mem): from now on
   // all code may change.
   void everything_may_change();
+  bool may_all_change() const { return everything_may_change_; }
   // From now on the code is read from another process, a later replica of the same program. Returns
   // where it may differ from what was read before; the translations there have to go.
   std::vector<GuestRange> rebind(Tid process, const std::vector<kernel::Mapping>& mappings);

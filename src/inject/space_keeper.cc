@@ -64,8 +64,10 @@ Status SpaceKeeper::replace(GuestThread& t, GuestRange avoided) {
   GuestCalls remote(t);
   SP_TRY(process.space->unmap(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  const bool all_may_change = process.space->code().may_all_change();
   leave(process);
   SP_ASSIGN(process.space, make(t.tracee, process, options_.trace, t.deferred, avoided));
+  if (all_may_change) process.space->everything_may_change();
   t.concluded = false;
   return give_slot(t);
 }
