@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/processor_time.h"
 #include "inject/engine.h"
+#include "inject/guest_signals.h"
 #include "inject/mend_pointer.h"
 #include "inject/sequence_watch.h"
 #include "inject/signal_storm.h"
@@ -27,6 +28,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   if (time_) SP_TRY(time_->turns().prepare());
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
+  begin_actions(*process);
   process->machine_share.may_hold_random =
       machine_ && VirtualMachine::holds_random_device(thread.tid());
   root_ = thread.tid();
@@ -214,7 +216,7 @@ void Engine::on_exec(Tid tid) {
                 [&](const auto& entry) { return entry.second->process == process; });
   spaces_.leave(*process);
   process->native = false;
-  process->actions = {};
+  begin_actions(*process);
   if (tid == root_) records_.notes.add_executed(tid);
   if (!options_.follow_exec) {
     spaces_.note_leaving(*process,

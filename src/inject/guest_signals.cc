@@ -24,6 +24,16 @@ bool set_action(GuestThread& t, int signal) {
          remote.finish();
 }
 
+void begin_actions(GuestProcess& process) {
+  process.actions = {};
+  const auto status = kernel::read_status(process.pid);
+  if (!status) return;  // it is dying
+  for (const int signal : cache::kOwnSignals) {
+    if (!(status->ignored & ptrace::mask_of(signal))) continue;
+    process.actions[static_cast<size_t>(signal)].handler = reinterpret_cast<uint64_t>(SIG_IGN);
+  }
+}
+
 void note_mask(GuestThread& t) {
   (void)t.tracee.get_signal_mask_if_alive(t.blocked);
   if (t.blocked & kOwnSignalMask) (void)look_at_actions(t);  // an Error: it is dying

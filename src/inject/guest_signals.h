@@ -19,6 +19,9 @@ void repair_signal_state(GuestThread& t, int signal);
 // The kernel's is what we know of it. False: the thread died, or the call failed.
 bool set_action(GuestThread& t, int signal);
 
+// A program begins: its actions are the default, but for signals that were ignored before.
+void begin_actions(GuestProcess& process);
+
 // The thread's mask may have changed; it is stopped in guest context.
 void note_mask(GuestThread& t);
 // A trap of ours resets the handler of a signal that the thread blocks, and one that is ignored:

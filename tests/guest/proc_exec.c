@@ -9,6 +9,8 @@
 
 extern char** environ;
 
+static const int kFaults[] = {SIGTRAP, SIGSEGV, SIGBUS};
+
 static int wait_code(pid_t child) {
   int status;
   EXPECT(waitpid(child, &status, 0) == child);
@@ -111,6 +113,7 @@ int main(int argc, char** argv) {
     test_shell();
     test_pipeline();
     signal(SIGUSR2, SIG_IGN);
+    for (int i = 0; i < 3; i++) signal(kFaults[i], SIG_IGN);
     install(SIGHUP, (SignalHandler*)(uintptr_t)test_shell,
             0);  // a handler does not live through exec
     change_mask(SIG_BLOCK, SIGUSR1);
@@ -118,6 +121,7 @@ int main(int argc, char** argv) {
     EXPECT(fcntl(dup2(1, 10), F_SETFD, FD_CLOEXEC) == 0);
   } else {
     EXPECT(status_mask("SigIgn") >> (SIGUSR2 - 1) & 1);
+    for (int i = 0; i < 3; i++) EXPECT(status_mask("SigIgn") >> (kFaults[i] - 1) & 1);
     EXPECT(status_mask("SigBlk") >> (SIGUSR1 - 1) & 1);
     EXPECT(!(status_mask("SigCgt") >> (SIGHUP - 1) & 1));
     EXPECT(fcntl(9, F_GETFD) == 0 && fcntl(10, F_GETFD) == -1);
