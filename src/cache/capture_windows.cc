@@ -10,6 +10,7 @@ void CaptureWindows::answer(const trace::RunMailbox::Request& request,
 
 // A run of the plain translation; nothing: none was made.
 std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request& request) {
+  forget_dropped();  // before there is a pair of after the flush
   const BlockId first = table_.run(request.run).first_block;
   const emu::Fragment* f = cache_.find(table_.block(first).start);
   if (f == nullptr || f->checks_itself || f->kind != emu::FragmentKind::translated)
