@@ -25,6 +25,11 @@ GuestRange moved_pages(const machine::Registers& regs) {
   return pages(regs.rdi, std::max<uint64_t>(regs.rsi, 1));
 }
 
+// Nothing if it has no place.
+GuestRange placed(uint64_t address, uint64_t bytes, bool has_place) {
+  return has_place ? pages(address, bytes) : GuestRange{};
+}
+
 std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
   std::array<uint8_t, PATH_MAX> bytes;
   const size_t size = memory.read_some(address, bytes);
@@ -98,16 +103,19 @@ void note_mapping_call(cache::AddressSpace& space, const machine::Registers& bef
       break;
     }
     case SYS_mmap: {
-      const GuestRange range = pages(after.rax, before.rsi);
-      if (!failed && ((before.rdx & PROT_EXEC) || space.code().has_code(range))) {
+      // Even a failed one may have unmapped the place that it was given, and mremap the end of what
+      // was to be moved, too (mm/mmap.c mmap_region, mm/mremap.c mremap_to).
+      const bool fixed = (before.r10 & MAP_FIXED) != 0;
+      const GuestRange range = placed(fixed ? before.rdi : after.rax, before.rsi, fixed || !failed);
+      if ((!failed && (before.rdx & PROT_EXEC)) || space.code().has_code(range))
         space.mappings_changed(range);
-      }
       break;
     }
     case SYS_mremap: {
+      const bool fixed = (before.r10 & MREMAP_FIXED) != 0;
       const GuestRange from = moved_pages(before);
-      const GuestRange to = pages(after.rax, before.rdx);
-      if (!failed && (space.code().has_code(from) || space.code().has_code(to))) {
+      const GuestRange to = placed(fixed ? before.r8 : after.rax, before.rdx, fixed || !failed);
+      if (space.code().has_code(from) || space.code().has_code(to)) {
         space.mappings_changed(from);
         space.mappings_changed(to);
       }
