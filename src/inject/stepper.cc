@@ -133,6 +133,8 @@ bool Stepper::step(Thread& t) {
     if (stop->kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
       t.deferred.push_back(info);
     }
+    // A group stop that is run through is reported again this way.
+    if (stop->is_trap()) (void)t.tracee.interrupt_if_alive();
     return false;
   }
   steps_++;
