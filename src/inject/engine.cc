@@ -74,7 +74,7 @@ Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions o
 Engine::~Engine() = default;
 
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
-  while (!guests_.threads.empty() || !root_end_) {
+  while (!is_over()) {
     start_ready_children();
     const WaitOutcome outcome = next_report();
     if (windows_) windows_->look();

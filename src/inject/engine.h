@@ -203,7 +203,10 @@ class Engine {
   void pass_turn(GuestThread& t);
 
   // engine_processes.cc
+  NewChild child_of(GuestThread& t, const Registers& regs);
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
+  bool is_over() const;
+  void announce_for_killed(GuestThread& t, const Registers& regs);
   void start_ready_children();
   void start_announced(Tid child);
   void start_child(Tid child, const NewChild& info);

@@ -3,6 +3,7 @@
 // Threads and processes that begin, change their program, and end; and the way out of the engine.
 #include <sched.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
@@ -22,6 +23,15 @@
 namespace shadowprof::inject {
 
 using ptrace::StopEvent;
+
+namespace {
+
+bool is_ours(Tid tid) {
+  const auto status = kernel::read_status(tid);
+  return status && status->tracer.value == ::gettid();
+}
+
+}  // namespace
 
 Status Engine::adopt(ptrace::Tracee thread) {
   if (windows_) SP_TRY(windows_->prepare());
@@ -74,14 +84,10 @@ bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoide
   return true;
 }
 
-// Fork, vfork or clone has made a child; its own first stop comes before or after this one.
-void Engine::on_new_child(GuestThread& t, StopEvent event) {
-  uint64_t message = 0;
-  Registers regs;
-  if (!t.tracee.get_event_message_if_alive(message) || !t.tracee.get_registers_if_alive(regs))
-    return;
+// What `t` has just made, at the call that its registers tell.
+NewChild Engine::child_of(GuestThread& t, const Registers& regs) {
   uint64_t clone_flags = 0;
-  if (event == StopEvent::vfork) clone_flags = CLONE_VM | CLONE_VFORK;
+  if (regs.orig_rax == SYS_vfork) clone_flags = CLONE_VM | CLONE_VFORK;
   if (regs.orig_rax == SYS_clone) clone_flags = regs.rdi;
   if (regs.orig_rax == SYS_clone3) {
     const auto flags = t.process->space->code().memory().read_value<uint64_t>(GuestAddr(regs.rdi));
@@ -98,8 +104,19 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   if (!info.shares_memory) info.rseq = t.rseq;
   // Here, since children begin in any order.
   if (machine_ && !info.is_thread) info.machine_share = t.process->machine_share.for_child();
+  return info;
+}
+
+// Fork, vfork or clone has made a child; its own first stop comes before or after this one.
+void Engine::on_new_child(GuestThread& t, StopEvent event) {
+  uint64_t message = 0;
+  Registers regs;
+  if (!t.tracee.get_event_message_if_alive(message) || !t.tracee.get_registers_if_alive(regs))
+    return;
+  const NewChild info = child_of(t, regs);
   const Tid child(static_cast<int32_t>(message));
   children_.announce(child, info);
+  t.last_child = child;
   t.in_vfork = event == StopEvent::vfork;
   const bool is_ours = info.is_thread || options_.follow;
   if (time_ && is_ours) time_->turns().begin(t);
@@ -112,6 +129,32 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   }
   resume(t);
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps
+}
+
+// Who is killed in the call that makes a child does not stop to tell of it (kernel/signal.c
+// ptrace_stop); the call's answer does. Threads die with their process.
+void Engine::announce_for_killed(GuestThread& t, const Registers& regs) {
+  const auto answer = static_cast<int64_t>(regs.rax);
+  const bool makes_child = regs.orig_rax == SYS_fork || regs.orig_rax == SYS_vfork ||
+                           regs.orig_rax == SYS_clone || regs.orig_rax == SYS_clone3;
+  if (!t.slot || !makes_child || answer <= 0) return;
+  const auto at = t.process->space->cache().locate(regs.rip).kind;
+  const bool is_behind_call = t.in_engine ? at == emu::CachePosition::Kind::after_syscall
+                                          : regs.rip == t.slot->state().next_pc;
+  if (!is_behind_call) return;
+  const Tid child = known_to(t, static_cast<int32_t>(answer));
+  if (child == t.last_child || guests_.threads.contains(child) || !is_ours(child)) return;
+  if (const auto status = kernel::read_status(child);
+      !status || status->innermost_pid.value != answer)
+    return;
+  if (const NewChild info = child_of(t, regs); !info.is_thread) children_.announce(child, info);
+}
+
+// A child that has been told of may still come when its parent, the last one, has ended.
+bool Engine::is_over() const {
+  return guests_.threads.empty() && root_end_ &&
+         std::ranges::none_of(children_.announced(),
+                              [](const auto& c) { return is_ours(c.first); });
 }
 
 // Not where their parents' events are handled: that may be in the middle of a flush.
@@ -143,7 +186,8 @@ void Engine::start_child(Tid child, const NewChild& info) {
   regs.rcx = info.next_pc;
   regs.r15 = info.guest_r15;
   regs.gs_base = info.guest_gs_base;
-  const bool stays_native = (info.is_thread || info.shares_memory) && info.parent->native;
+  const bool shares = info.is_thread || info.shares_memory;
+  const bool stays_native = shares && (info.parent->native || !info.parent->space);
   if (stays_native || (!info.is_thread && !options_.follow)) {
     if (!info.is_thread && options_.follow) {
       spaces_.note_leaving(GuestProcess(child),
@@ -249,6 +293,7 @@ void Engine::on_exec(Tid tid) {
 void Engine::on_exit_event(GuestThread& t) {
   Registers regs{};
   const bool has_registers = t.tracee.get_registers_if_alive(regs);
+  if (has_registers) announce_for_killed(t, regs);
   if (t.in_engine && !t.concluded && has_registers) {
     const emu::CodeCache& cache = t.process->space->cache();
     const emu::CachePosition at = cache.locate(regs.rip);

@@ -179,6 +179,8 @@ Tid Engine::known_to(const GuestThread& t, int32_t id) const {
     if (calls_itself(tid, id)) return tid;
   for (const auto& [tid, child] : children_.announced())
     if (calls_itself(tid, id)) return tid;
+  for (const Tid tid : children_.early())
+    if (calls_itself(tid, id)) return tid;
   return Tid(id);
 }
 

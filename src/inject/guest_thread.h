@@ -42,6 +42,7 @@ struct GuestThread {
   uint64_t cursor = 0;           // guest address; valid while in guest context, or executing
   bool executing = false;        // in execve, and `cursor` is where its trace ends
   bool in_vfork = false;         // sleeps until its child executes or exits
+  Tid last_child;                // that it has told of
   bool leaves = false;           // goes native as soon as it stops, or by itself
   bool trapped = false;          // runs in guest context (engine_trapped.cc, engine_sequences.cc)
   bool concluded = false;        // nothing will be added to its trace

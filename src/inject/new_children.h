@@ -48,6 +48,8 @@ class NewChildren {
   // It has ended.
   void forget(Tid child);
   const std::unordered_map<Tid, NewChild>& announced() const { return announced_; }
+  // Those that have come, and of which nobody has told yet.
+  const std::unordered_set<Tid>& early() const { return early_; }
 
  private:
   std::unordered_map<Tid, NewChild> announced_;
