@@ -77,7 +77,7 @@ class EmulatorExecutor : public Execution {
   trace::Chunk chunk(size_t thread, std::span<const trace::Word> words) const {
     return {.thread = stream(thread),
             .words = words,
-            .process = threads_.front()->tid,
+            .process = calls_.program(),
             .guest = threads_[thread]->tid};
   }
 

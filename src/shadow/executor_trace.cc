@@ -31,7 +31,7 @@ Tid Executor::stream(size_t thread) const {
 trace::Chunk Executor::chunk(size_t thread, std::span<const trace::Word> words) const {
   return {.thread = stream(thread),
           .words = words,
-          .process = threads_.front()->tid,
+          .process = calls_.program(),
           .guest = threads_[thread]->tid};
 }
 

@@ -83,6 +83,7 @@ class SystemCalls {
   // The replica is no longer where the program was: what files say since then is not for it.
   void goes_on() { has_gone_on_ = true; }
   Futexes& futexes() { return futexes_; }
+  Tid program() const { return identity_.pid; }
   ptrace::RemoteMemory& memory() { return memory_; }
   // Some of what it writes stays with it: then what it has in memory matters to the call.
   bool has_own_files() const { return own_files_.has_any(); }
