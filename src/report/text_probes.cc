@@ -31,8 +31,8 @@ void Renderer::probe_rows(const profile::ProbeInfo& probe,
   const size_t figures = 16 + margin_columns();
   constexpr size_t kLeast = 8, kBetween = 2;
   const size_t numbers = std::max<size_t>(1, probe.columns.size());
-  const size_t all = columns_ - std::min(columns_, figures);
-  const size_t room = std::max(kLeast, all / numbers) - kBetween;
+  const size_t left_over = columns_ - std::min(columns_, figures);
+  const size_t room = std::max(kLeast, left_over / numbers) - kBetween;
   std::string head = margins_ ? "  share ±        count" : "  share    count";
   for (const std::string& column : probe.columns) head += "  " + left(printable(column), room);
   while (head.ends_with(' ')) head.pop_back();

@@ -23,9 +23,9 @@ constexpr double kLeastBesideWordsShare = 0.5;
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-// Where stops take more than this share of the time of a replica that records its code is new to
-// the engine, and what is left of that time says nothing. What it has recorded does: of a word,
-// what the program itself takes for its five instructions, roughly.
+// Where stops other than those for system calls take more than this share of the time of a replica
+// that records, its code is new to the engine, and what is left of that time says nothing. What it
+// has recorded does: of a word, what the program itself takes for its five instructions, roughly.
 constexpr double kNewCodeShare = 0.5;
 constexpr double kWordOfProgram_s = 2.5e-9;
 // Deductions are estimates. What is left where loads were timed may really be a fiftieth.
@@ -79,8 +79,11 @@ double EngineClock::seconds(double used, const Work& work) const {
   const uint64_t recorded =
       records ? std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word) : 0;
   used = seconds_at_most(used, work);
-  const double stopping = static_cast<double>(work.stops - work_before_.stops) * price_.stopped;
-  if (records && stopping > kNewCodeShare * used)
+  const uint64_t stops = work.stops - work_before_.stops;
+  const uint64_t calls = std::min(stops, work.calls - work_before_.calls);
+  const double stopping = static_cast<double>(stops) * price_.stopped;
+  const bool is_new = static_cast<double>(stops - calls) * price_.stopped > kNewCodeShare * used;
+  if (records && is_new)
     return static_cast<double>(recorded) * kWordOfProgram_s;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping;

@@ -34,6 +34,7 @@ class EngineClock {
   struct Work {
     uint64_t stops = 0;
     uint64_t drained = 0;
+    uint64_t calls = 0;    // system calls, each one of the stops
     double answering = 0;  // seconds that it was on a processor for calls that the tracer answered
   };
   // Does the replica record what it executes, in the code cache, or is it native?

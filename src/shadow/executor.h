@@ -96,7 +96,9 @@ class Executor : public Execution {
   bool has_run_for(double seconds);
   double guest_time() const;
   double program_time(double seconds);
-  EngineClock::Work work() const { return {counts_.stops(), drained_, answering_}; }
+  EngineClock::Work work() const {
+    return {counts_.stops(), drained_, counts_.system_calls, answering_};
+  }
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
 

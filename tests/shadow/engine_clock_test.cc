@@ -49,6 +49,9 @@ TEST_CASE("of code that is new to the engine, what it has recorded says how long
   const Told recorded(Of::recorded);
   CHECK(recorded.seconds(0.01, {.stops = 500}) == doctest::Approx(0.01 - 500 * Told::kStop_s));
   CHECK(recorded.seconds(0.01, {.stops = 1500}) == 0);
+  // Stops for system calls tell nothing of its code.
+  CHECK(recorded.seconds(0.01, {.stops = 1500, .calls = 1000}) ==
+        doctest::Approx(0.01 - 1500 * Told::kStop_s));
   const uint64_t words = 100000;
   const double seconds =
       recorded.seconds(0.01, {.stops = 1500, .drained = words * sizeof(trace::Word)});
