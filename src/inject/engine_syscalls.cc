@@ -3,7 +3,6 @@
 // System calls that the gateway hands to us (call_kinds.cc lists them): made by the thread at the
 // guest's own address, and their effects on translation and on what we track.
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -206,9 +205,7 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
 // True: `t` has left the engine.
 bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
   const Tid tid = t.tracee.tid();  // `t` may be gone when it could not be moved
-  const bool to_place = number_of(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
-  const GuestRange wanted = to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
-  if (move_space(t, regs, wanted) && !changes_ours(*t.process->space, regs)) return false;
+  if (move_space(t, regs, wanted_by(regs)) && !changes_ours(*t.process->space, regs)) return false;
   if (!guests_.threads.contains(tid)) return true;
   constexpr const char* kReason = "it changes memory that the engine has mapped";
   for (auto& [pid, other] : guests_.processes) {
@@ -260,6 +257,7 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case SYS_remap_file_pages:
     case SYS_mremap:
     case SYS_mmap:
+    case SYS_shmat:
       return changes_ours(*t.process->space, regs) && make_room_for_mapping(t, regs);
     default:
       return false;

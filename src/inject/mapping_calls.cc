@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -55,6 +56,12 @@ long call_number(const machine::Registers& regs) {
   return static_cast<int>(regs.rax);
 }
 
+// 0: there is no such segment, or it is one of an IPC namespace that we are not in.
+uint64_t attached_bytes(int segment) {
+  shmid_ds status{};
+  return ::shmctl(segment, IPC_STAT, &status) == 0 ? status.shm_segsz : 0;
+}
+
 }  // namespace
 
 GuestRange pages(uint64_t address, uint64_t bytes) {
@@ -64,16 +71,21 @@ GuestRange pages(uint64_t address, uint64_t bytes) {
   return {GuestAddr(address), GuestAddr(end)};
 }
 
+GuestRange wanted_by(const machine::Registers& regs) {
+  if (call_number(regs) == SYS_shmat)
+    return pages(regs.rsi, attached_bytes(static_cast<int>(regs.rdi)));
+  const bool to_place = call_number(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
+  return to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
+}
+
 bool changes_ours(const cache::AddressSpace& space, const machine::Registers& regs) {
-  const bool fixed = (regs.r10 & (call_number(regs) == SYS_mmap ? MAP_FIXED : MREMAP_FIXED)) != 0;
   switch (call_number(regs)) {
     case SYS_mmap:
-      return fixed && space.is_ours(pages(regs.rdi, regs.rsi));
-    case SYS_mremap:
-      if (fixed && space.is_ours(pages(regs.r8, regs.rdx))) return true;
-      [[fallthrough]];
+      return (regs.r10 & MAP_FIXED) != 0 && space.is_ours(wanted_by(regs));
+    case SYS_shmat:
+      return regs.rsi != 0 && space.is_ours(wanted_by(regs));
     default:
-      return space.is_ours(pages(regs.rdi, regs.rsi));
+      return space.is_ours(pages(regs.rdi, regs.rsi)) || space.is_ours(wanted_by(regs));
   }
 }
 

@@ -16,6 +16,8 @@ GuestRange pages(uint64_t address, uint64_t bytes);
 
 // `regs` are those before the call, one that changes mappings.
 //
+// Where it wants memory to be, or not to be.
+GuestRange wanted_by(const machine::Registers& regs);
 // Does it reach memory that the engine has mapped?
 bool changes_ours(const cache::AddressSpace& space, const machine::Registers& regs);
 // It is about memory that nobody can execute, before the call and after it.

@@ -23,7 +23,7 @@ from harness import Case, Comparison  # noqa: E402
 
 SKIPPED = 77
 # What the engine cannot run to the end is in them on purpose, always or with some options.
-MAY_LEAVE = ("flow_compat", "proc_leave", "proc_tracer", "sys_bases", "sys_dispatch")
+MAY_LEAVE = ("flow_compat", "proc_leave", "proc_tracer", "sys_attach", "sys_bases", "sys_dispatch")
 # Some hypervisors do not execute 32-bit code; then the same has to happen under us.
 MAY_FAIL_NATIVELY = ("flow_compat",)
 # One of the two uses them itself; without them the other one's rseq is refused under us.
