@@ -127,8 +127,8 @@ TEST_CASE("hidden values are not compared") {
   CHECK(diff_of(plain, plain).has_values);
   CHECK(!diff_of(plain, hidden(plain)).has_values);
   CHECK(!diff_of(hidden(plain), plain).has_values);
-  CHECK(compare_profiles(plain, plain).diff_top.has_value());
-  CHECK(!compare_profiles(plain, hidden(plain)).diff_top.has_value());
+  CHECK(accuracy_of(plain, plain).diff_top.has_value());
+  CHECK(!accuracy_of(plain, hidden(plain)).diff_top.has_value());
 }
 
 }  // namespace
