@@ -22,47 +22,52 @@ constexpr GuestAddr kUserEnd{uint64_t{1} << 47};
 
 std::atomic<bool> process_vm_enabled{true};
 
-// ENOSYS and EPERM are properties of the host or of the target: do not try again for this process.
-bool is_refusal(int error) {
-  return error == ENOSYS || error == EPERM;
-}
-
-size_t read_by_call(Tid tid, GuestAddr from, std::span<uint8_t> out) {
-  size_t done = 0;
-  while (done < out.size()) {
-    const iovec local{out.data() + done, out.size() - done};
-    const iovec remote{reinterpret_cast<void*>(from.value + done), out.size() - done};
-    const ssize_t n = ::process_vm_readv(tid.value, &local, 1, &remote, 1, 0);
-    if (n <= 0) {
-      if (n < 0 && is_refusal(errno)) process_vm_enabled = false;
-      break;
-    }
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
-// `other_way`: the memory may well be written, the call could not.
-size_t write_by_call(Tid tid, GuestAddr to, std::span<const uint8_t> bytes, bool& other_way) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const iovec local{const_cast<uint8_t*>(bytes.data()) + done, bytes.size() - done};
-    const iovec remote{reinterpret_cast<void*>(to.value + done), bytes.size() - done};
-    const ssize_t n = ::process_vm_writev(tid.value, &local, 1, &remote, 1, 0);
-    if (n <= 0) {
-      if (n < 0 && is_refusal(errno)) process_vm_enabled = false;
-      other_way = n < 0 && errno != EFAULT && errno != ESRCH;
-      break;
-    }
-    done += static_cast<size_t>(n);
-  }
-  return done;
-}
-
 }  // namespace
 
 void RemoteMemory::set_process_vm_enabled(bool enabled) {
   process_vm_enabled = enabled;
+}
+
+bool RemoteMemory::may_call() const {
+  return process_vm_enabled && !is_refused_;
+}
+
+// The kernel has no such call, or lets nobody look at this process so.
+void RemoteMemory::note_refusal(int error) {
+  if (error == ENOSYS) process_vm_enabled = false;
+  if (error == EPERM) is_refused_ = true;
+}
+
+size_t RemoteMemory::read_by_call(GuestAddr from, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const iovec local{out.data() + done, out.size() - done};
+    const iovec remote{reinterpret_cast<void*>(from.value + done), out.size() - done};
+    const ssize_t n = ::process_vm_readv(tid_.value, &local, 1, &remote, 1, 0);
+    if (n <= 0) {
+      if (n < 0) note_refusal(errno);
+      break;
+    }
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+size_t RemoteMemory::write_by_call(GuestAddr to, std::span<const uint8_t> bytes, bool& other_way) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const iovec local{const_cast<uint8_t*>(bytes.data()) + done, bytes.size() - done};
+    const iovec remote{reinterpret_cast<void*>(to.value + done), bytes.size() - done};
+    const ssize_t n = ::process_vm_writev(tid_.value, &local, 1, &remote, 1, 0);
+    if (n <= 0) {
+      const int error = n < 0 ? errno : 0;
+      note_refusal(error);
+      other_way = error != 0 && error != EFAULT && error != ESRCH;
+      break;
+    }
+    done += static_cast<size_t>(n);
+  }
+  return done;
 }
 
 bool RemoteMemory::open_file() {
@@ -107,13 +112,12 @@ size_t RemoteMemory::write_by_file(GuestAddr to, std::span<const uint8_t> bytes)
 size_t RemoteMemory::read_some(GuestAddr from, std::span<uint8_t> out) {
   size_t done = 0;
   while (done < out.size()) {
-    if (process_vm_enabled) done += read_by_call(tid_, from + done, out.subspan(done));
+    if (may_call()) done += read_by_call(from + done, out.subspan(done));
     if (done == out.size()) break;
     // One page of the harder sort at most, then the quick way again.
     const size_t to_page_end =
         limits::kPageBytes - static_cast<size_t>((from.value + done) % limits::kPageBytes);
-    const size_t length =
-        process_vm_enabled ? std::min(to_page_end, out.size() - done) : out.size() - done;
+    const size_t length = may_call() ? std::min(to_page_end, out.size() - done) : out.size() - done;
     const size_t n = read_by_file(from + done, out.subspan(done, length));
     done += n;
     if (n < length) break;
@@ -134,15 +138,15 @@ Status RemoteMemory::read(GuestAddr from, std::span<uint8_t> out) {
 }
 
 Status RemoteMemory::read_for_program(GuestAddr from, std::span<uint8_t> out) {
-  const size_t done = process_vm_enabled ? read_by_call(tid_, from, out) : 0;
+  const size_t done = may_call() ? read_by_call(from, out) : 0;
   if (done == out.size()) return {};
-  return process_vm_enabled ? failure("read", from + done) : read(from, out);
+  return may_call() ? failure("read", from + done) : read(from, out);
 }
 
 Status RemoteMemory::write(GuestAddr to, std::span<const uint8_t> bytes) {
   size_t done = 0;
-  bool by_file = !process_vm_enabled;
-  if (process_vm_enabled) done = write_by_call(tid_, to, bytes, by_file);
+  bool by_file = !may_call();
+  if (!by_file) done = write_by_call(to, bytes, by_file);
   if (by_file) done += write_by_file(to + done, bytes.subspan(done));
   if (done < bytes.size()) return failure("write", to + done);
   return {};

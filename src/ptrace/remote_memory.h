@@ -88,12 +88,18 @@ class RemoteMemory {
     SP_TRY((this->*way)(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
     return value;
   }
+  bool may_call() const;
+  void note_refusal(int error);
+  size_t read_by_call(GuestAddr from, std::span<uint8_t> out);
+  // `other_way`: the memory may well be written, the call could not.
+  size_t write_by_call(GuestAddr to, std::span<const uint8_t> bytes, bool& other_way);
   size_t read_by_file(GuestAddr from, std::span<uint8_t> out);
   size_t write_by_file(GuestAddr to, std::span<const uint8_t> bytes);
   bool open_file();
   tl::unexpected<Error> failure(const char* what, GuestAddr at) const;
 
   Tid tid_;
+  bool is_refused_ = false;  // process_vm_readv
   UniqueFd mem_;
 };
 
