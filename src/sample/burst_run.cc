@@ -90,12 +90,14 @@ void BurstRun::run() {
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
     ledger_.charge_signals(program_.signals() - signals_before_, {});
+    if (!program_.is_ours()) cpu_s_ = program_cpu_now() - cpu_before_;
     if (options_.meanwhile) options_.meanwhile(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
   time_.end(elapsed());
   if (!program_.alive() || is_lost_) {
+    sampling_s_ = elapsed();
     if (program_.is_ours()) cpu_s_ = processor_seconds_of(RUSAGE_CHILDREN) - cpu_before_;
     engine_->forget_program();
     return;
@@ -160,6 +162,7 @@ void BurstRun::handle(const WaitOutcome& outcome) {
 void BurstRun::note_exec() {
   if (std::exchange(generation_, program_.generation()) == program_.generation()) return;
   engine_->forget_program();
+  if (options_.only != nullptr) options_.only->forget(program_.pid());
   watch_.note_exec(program_);
   leaves_ = !options_.follow_exec;
   if (leaves_) watch_.note_left(program_);

@@ -27,7 +27,6 @@ std::string count_in_words(double count) {
 
 FullProgress::FullProgress(std::function<uint64_t()> so_far)
     : so_far_(std::move(so_far)), looked_(std::chrono::steady_clock::now()) {
-  if (!progress_.is_shown()) return;
   take_interruptions(SIGPROF, [](int) {});
   auto timer = ThreadTimer::create(SIGPROF);
   if (!timer) return;  // the numbers are those of the program's own stops

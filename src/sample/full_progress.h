@@ -7,8 +7,8 @@
 //   EdgeCollector ──so_far──────────────────────────────────────────────┴▶ look() ──▶ Progress
 //
 // The tracer waits for the program, which may stop for nothing for hours: a timer interrupts that
-// wait, SIGPROF for the tracer's thread alone. Without a line on a terminal there is no timer, and
-// nothing is asked.
+// wait, SIGPROF for the tracer's thread alone. So it also hears of a signal to us that came just
+// before it began to wait. Without a line on a terminal nothing is asked.
 #pragma once
 
 #include <chrono>

@@ -39,9 +39,10 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
     (signal == SIGXCPU ? out_of_time_ : wants_dump_) = true;
     return;
   }
-  if (signal == kFrontDied || !program.is_ours()) {
+  // Children may go on where the program that was started has ended: there is nobody to tell.
+  if (signal == kFrontDied || !program.is_ours() || !program.alive()) {
     interrupted_ = true;
-  } else if (signal != SIGINT && signal != SIGQUIT && program.alive()) {
+  } else if (signal != SIGINT && signal != SIGQUIT) {
     ::kill(program.pid().value, signal);
   }
 }

@@ -133,15 +133,22 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   double went_on_s = 0;
+  bool has_stopped_any = false;
+  Status ready;
   std::optional<ServesNow> now(std::in_place);
   {
     using enum shadow::Pause::Whom;
     shadow::Pause stopped(program_, only ? one_running : running, only.value_or(0));
     now.reset();  // it may have to make calls, on the same processor
-    SP_TRY(stopped.is_usable());
-    SP_TRY(check_part(part_, stopped));
-    SP_TRY(interpreter_->begin(stopped));
+    ready = stopped.is_usable();
+    if (ready) ready = check_part(part_, stopped);
+    if (ready) ready = interpreter_->begin(stopped);
     went_on_s = stopped.went_on_s();
+    has_stopped_any = stopped.has_stopped_any();
+  }
+  if (!ready) {
+    if (has_stopped_any) stood_in_vain_s_ += seconds_since(before) - went_on_s;
+    return tl::unexpected(ready.error());
   }
   now.emplace();
   const auto begun = Clock::now();
@@ -169,13 +176,19 @@ void SampledProcess::see(Tid process, const ptrace::Registers& registers) {
 Result<double> SampledProcess::hold(const std::function<void(shadow::Pause&)>& work) {
   const auto before = Clock::now();
   double went_on_s = 0;
+  bool has_stopped_any = false;
+  Status usable;
   {
     shadow::Pause stopped(program_);
     went_on_s = stopped.went_on_s();
-    SP_TRY(stopped.is_usable());
-    work(stopped);
+    has_stopped_any = stopped.has_stopped_any();
+    usable = stopped.is_usable();
+    if (usable) work(stopped);
   }
-  return seconds_since(before) - went_on_s;
+  const double stood_s = seconds_since(before) - went_on_s;
+  if (usable) return stood_s;
+  if (has_stopped_any) stood_in_vain_s_ += stood_s;
+  return tl::unexpected(usable.error());
 }
 
 Result<double> SampledProcess::look() {
@@ -244,7 +257,7 @@ FaultMarks SampledProcess::look(double now, std::optional<uint64_t> reused) {
   const auto stat = kernel::read_process_stat(program_.pid());
   if (!stat) return marks_;
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
+  cpu_at_last_ = static_cast<double>(stat->user_ticks + stat->system_ticks) / ticks;
   last_look_ = now;
   const auto pages = kernel::read_statm(program_.pid()).value_or(kernel::MemoryPages{});
   const uint64_t own = pages.resident - std::min(pages.resident, pages.of_files);

@@ -156,6 +156,8 @@ class SampledProcess {
 
   // The program's since it is sampled; from the last look on, as busy as before.
   double cpu_s(double now) const;
+  // Seconds since the last call for which it has stood still, and nothing came of it.
+  double take_stood_in_vain() { return std::exchange(stood_in_vain_s_, 0); }
   // Processor time that it has used meanwhile, exactly; when it has ended, up to the last question.
   double used();
 
@@ -188,6 +190,7 @@ class SampledProcess {
   double first_look_ = 0;
   double last_look_ = 0;
   double gone_at_ = 0;
+  double stood_in_vain_s_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
   double used_ = 0;         // in its whole life

@@ -120,11 +120,16 @@ void ShadowRun::run_to_end() {
     if (elapsed() >= looks_at_busy_core_s_ && all_rest()) look_at_busy_core();
     if (may_translate_first() && fill_ahead()) continue;
     carry_out(plan_.next(situation(), ledger_, prices()));
+    charge_pauses_in_vain();
   }
   time_.end(elapsed());
   end_replicas();
   goes_on_ = goes_on_ && !programs_.empty() && !is_over();
-  if (programs_.empty() && !first_is_left_) return;
+  if (programs_.empty() && !first_is_left_) {
+    have_ended_ = true;
+    sampling_s_ = elapsed();
+    return;
+  }
   if (!programs_.empty()) settle_accounts();
   if (goes_on_) {
     sampling_s_ = elapsed();
@@ -298,6 +303,7 @@ void ShadowRun::forget_lost() {
 
 void ShadowRun::note_executed(const ProgramRef& program) {
   if (!program->has_executed()) return;
+  if (options_.only != nullptr) options_.only->forget(program->program().pid());
   if (program == first_) watch_.note_exec(program->program());
   if (is_to_be_left(*program)) watch_.note_left(program->program());
 }
@@ -389,6 +395,15 @@ bool ShadowRun::fill_ahead(SampledProcess& program) {
   counts_.translation_s += cost.seconds;
   if (*fresh != 0) plan_.found_new_code();
   return true;
+}
+
+void ShadowRun::charge_pauses_in_vain() {
+  for (const ProgramRef& program : programs_) {
+    const double stood_s = program->take_stood_in_vain();
+    if (stood_s == 0) continue;
+    counts_.pauses.push_back(stood_s);
+    ledger_.spend(plan::Cause::pause, stood_s);
+  }
 }
 
 void ShadowRun::look_at_program() {
@@ -483,7 +498,7 @@ void ShadowRun::look_after_replicas() {
 // Exact where the first was our child and has ended while it was sampled (the replicas were, too,
 // and so were the first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
-  const bool saw_the_end = first().end() && !first_is_left_ && sampling_s_ <= 0;
+  const bool saw_the_end = first().end() && have_ended_;
   if (first().is_ours() && saw_the_end && !is_copy_) {
     return std::max(
         0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s - cpu_before_s_);

@@ -272,6 +272,7 @@ class ShadowRun {
   double nap_s();
   void note_asleep(const SampledProcess& program);
   void note_no_replica(const SampledProcess& program, const Error& why, double pause_s);
+  void charge_pauses_in_vain();
   void note_elsewhere(double pause_s);
   std::string why_no_fork_yet(const plan::Situation& situation) const;
   void tell_of_bursts(const plan::Step& step);
@@ -367,6 +368,7 @@ class ShadowRun {
   double cpu_before_s_ = 0;  // of the first program, before it was sampled, where it is ours
   uint64_t past_signals_ = 0;
   std::unique_ptr<Verifier> verifier_;
+  bool have_ended_ = false;  // all programs, while they were sampled
   double sampling_s_ = 0;
   bool first_is_left_ = false;  // before sampling was over
   bool is_copy_ = false;

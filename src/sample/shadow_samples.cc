@@ -213,7 +213,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   if (!done) {
     weights_.withdraw(budget.sample_number);
     if (done.error().errno_value == ECANCELED) {
-      note_elsewhere(elapsed() - begun);
+      note_elsewhere(program.take_stood_in_vain());
     } else {
       note_asleep(program);
       plan_.missed(elapsed(), plan::What::burst, nap_s());

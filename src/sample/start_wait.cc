@@ -37,6 +37,7 @@ bool StartWait::wait(shadow::Program& program, bool is_new, ControlSocket* contr
                      std::string file) {
   file_ = std::move(file);
   generation_ = program.generation();
+  program.leave_signalled(true);
   if (is_new) (void)ptrace::Tracee(program.pid()).cont_if_alive();
   info("waiting for {}", printable(function_));
   while (program.alive() && !is_lost_) {
@@ -69,19 +70,20 @@ bool StartWait::look(shadow::Program& program) {
   if (!program.is_running()) return false;
   part_.learn_code(program.pid());
   const double begun = now();
-  bool found = false;
+  bool is_usable = false, has_stopped_any = false, found = false;
   double went_on_s = 0;
   {
     shadow::Pause paused(program);
-    if (!paused.is_usable()) return false;
-    found = part_.is_executed(program.pid(), paused.threads());
+    is_usable = paused.is_usable().has_value();
+    if (is_usable) found = part_.is_executed(program.pid(), paused.threads());
+    has_stopped_any = paused.has_stopped_any();
     went_on_s = paused.went_on_s();
   }
-  looks_++;
-  const double cost_s = std::max(0.0, now() - begun - went_on_s);
+  looks_ += is_usable;
+  const double cost_s = has_stopped_any ? std::max(0.0, now() - begun - went_on_s) : 0;
   spent_s_ += cost_s;
   const double paid_s = plan::jitter(random_) * cost_s / share_;
-  next_look_s_ = now() + std::max(kSoonestLook_s, paid_s);
+  next_look_s_ = now() + std::max(is_usable ? kSoonestLook_s : kSleepersLook_s, paid_s);
   return found;
 }
 
@@ -106,6 +108,7 @@ void StartWait::handle(shadow::Program& program, const WaitOutcome& outcome) {
 
 void StartWait::note_executed(const shadow::Program& program) {
   if (std::exchange(generation_, program.generation()) == program.generation()) return;
+  part_.forget(program.pid());
   watch_.note_exec(program);
   if (!follow_exec_) watch_.note_left(program);
 }

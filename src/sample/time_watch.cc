@@ -39,6 +39,7 @@ void TimeWatch::look(double now) {
 }
 
 void TimeWatch::end(double now) {
+  if (cycles_at_end_ == 0) cycles_at_end_ = __rdtsc();
   if (source_) source_->end(now);
 }
 
@@ -49,16 +50,16 @@ void TimeWatch::set_max_overhead(double share) {
 void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
   if (!source_ || first_.value == 0) return;
   end(duration_s);
-  fill(duration_s, program_cpu_s, profile);
+  fill(duration_s, program_cpu_s, cycles_at_end_, profile);
   source_.reset();
 }
 
 void TimeWatch::finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile) {
-  if (source_ && first_.value != 0) fill(duration_s, program_cpu_s, profile);
+  if (source_ && first_.value != 0) fill(duration_s, program_cpu_s, __rdtsc(), profile);
 }
 
-void TimeWatch::fill(double duration_s, double program_cpu_s, profile::Profile& profile) {
-  const uint64_t cycles = __rdtsc() - cycles_at_begin_;
+void TimeWatch::fill(double duration_s, double program_cpu_s, uint64_t cycles_at_end,
+                     profile::Profile& profile) {
   profile::ProcessorTime& time = profile.time;
   time.source = source_->name();
   time.sees_kernel = source_->sees_kernel();
@@ -76,7 +77,8 @@ void TimeWatch::fill(double duration_s, double program_cpu_s, profile::Profile& 
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
   time.queued_s = std::min(time.waiting_s, source_->schedule().first_waited_s());
   time.others_queued_s = source_->schedule().others_waited_s();
-  if (duration_s > 0) time.cycles_per_s = static_cast<double>(cycles) / duration_s;
+  if (duration_s > 0)
+    time.cycles_per_s = static_cast<double>(cycles_at_end - cycles_at_begin_) / duration_s;
 }
 
 }  // namespace shadowprof::sample

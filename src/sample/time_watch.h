@@ -47,7 +47,8 @@ class TimeWatch {
   const std::string& why_not() const { return why_not_; }
 
  private:
-  void fill(double duration_s, double program_cpu_s, profile::Profile& profile);
+  void fill(double duration_s, double program_cpu_s, uint64_t cycles_at_end,
+            profile::Profile& profile);
 
   static constexpr double kNever_s = std::numeric_limits<double>::infinity();
 
@@ -56,6 +57,7 @@ class TimeWatch {
   std::string why_not_;
   Tid first_;  // the program that was given first
   uint64_t cycles_at_begin_ = 0;
+  uint64_t cycles_at_end_ = 0;  // of sampling, after which the program may go on; 0: not yet
 };
 
 }  // namespace shadowprof::sample

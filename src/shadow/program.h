@@ -228,6 +228,8 @@ class Pause {
   // asked to, while the only thread that was asked waited for a processor, and between the calls
   // that one has walked over.
   double went_on_s() const { return went_on_s_; }
+  // One of its threads has stopped for it, whatever came of that.
+  bool has_stopped_any() const { return stands_since_.has_value(); }
 
  private:
   void stop_one();
