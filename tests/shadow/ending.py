@@ -191,6 +191,24 @@ def run_goes_on_with_a_program_that_does(options):
             require(rest == "", f"{what}: {rest!r}")
 
 
+def following_ends_though_the_first_has(options):
+    """Who was started has ended: what it leaves behind goes on, and we end as it has."""
+    for mode in ("shadow", "burst"):
+        what = f"run -f, {mode}"
+        with started([options.shadowprof, "run", "--mode", mode, "-f", "-o", "p.json", "--", "/bin/sh", "-c",
+                      '"$0" & sleep 0.5; exit 5', options.spinner], stderr=subprocess.PIPE) as ours:
+            time.sleep(2)
+            require_runs(ours, what)
+            ours.send_signal(signal.SIGTERM)
+            try:
+                ours.wait(timeout=SOON)
+            except subprocess.TimeoutExpired:
+                require(False, what + " does not end")
+            require_status(ours, [5], what)
+            wait_until(lambda: len(members_of(ours.pid)) == 1, what + ": the spinner alone goes on")
+        os.unlink("p.json")
+
+
 def a_program_may_signal_its_process_group(options):
     """It is ours; what the program sends to it ends neither us nor the profile."""
     for mode, chosen in STARTED.items():
@@ -322,7 +340,7 @@ def doctor_ends(options):
 
 
 CASES = [attach_ends_and_the_program_goes_on, run_passes_it_on, run_goes_on_with_a_program_that_does,
-         a_program_may_signal_its_process_group,
+         following_ends_though_the_first_has, a_program_may_signal_its_process_group,
          what_cannot_be_left_yet_goes_on, readers_end, writers_end, readers_of_much_end, doctor_ends]
 
 
