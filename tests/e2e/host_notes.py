@@ -43,6 +43,19 @@ def wrong_folder(cache):
     return ""
 
 
+def measured(shadowprof, cache, directory, others=""):
+    """A note of this host is there. On a busy one a run may have no second core to measure with, and the next
+    one tries again; `others` is what a note of another host has."""
+    for _ in range(40):
+        wrong = run(shadowprof, cache, directory) or wrong_folder(cache)
+        if not wrong and others:
+            with open(os.path.join(cache, "shadowprof", "busy-core"), encoding="ascii") as file:
+                wrong = "another host's note is believed" if others in file.read() else ""
+        if not wrong:
+            break
+    return wrong
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shadowprof", required=True)
@@ -57,18 +70,15 @@ def main():
 
     with tempfile.TemporaryDirectory(prefix="shadowprof-notes-") as directory:
         cache = os.path.join(directory, "cache")
-        check("the folder is made", run(options.shadowprof, cache, directory) or wrong_folder(cache))
+        check("the folder is made", measured(options.shadowprof, cache, directory))
         check("it is used again", run(options.shadowprof, cache, directory) or wrong_folder(cache))
         notes = os.path.join(cache, "shadowprof", "busy-core")
         with open(notes, encoding="ascii") as file:
             text = file.read()
         with open(notes, "w", encoding="ascii") as file:
-            file.write(text.replace("boot ", "boot 0", 1))
-        wrong = run(options.shadowprof, cache, directory)
-        with open(notes, encoding="ascii") as file:
-            if not wrong and "boot 0" in file.read() and "boot 0" not in text:
-                wrong = "it was believed"
-        check("what was measured before the host was started is measured again", wrong)
+            file.write(text.replace("boot ", "boot of-another-", 1))
+        check("what was measured before the host was started is measured again",
+              measured(options.shadowprof, cache, directory, "boot of-another-"))
         os.chmod(cache, 0o777)
         os.rename(os.path.join(cache, "shadowprof"), os.path.join(directory, "away"))
         check("a folder that others may write to is left alone",

@@ -119,16 +119,17 @@ def require_margins(found):
 
 def replicas_go_on(options):
     """A replica gives several samples, and goes on natively in between."""
-    for seed in range(5):  # where no core is idle, each gives one
+    for seed in range(5):  # where no core is idle, each gives one, or there is none
         found, _ = attached(options, options.spinner, "--converge", "off", "--seed", str(seed))
-        if found["coverage"]["samples"] > 2 * found["overhead"]["forks"]:
+        coverage = found["coverage"]
+        go_on = coverage["samples"] > 2 * found["overhead"]["forks"] > 0
+        if go_on:
             break
-    coverage = found["coverage"]
     cores = len(os.sched_getaffinity(0))
-    if coverage["samples"] <= 2 * found["overhead"]["forks"] and os.getloadavg()[0] > cores - 1.5:
+    if not go_on and os.getloadavg()[0] > cores - 1.5:
         print("skip  replicas_go_on: no core is idle", flush=True)
         return
-    require(coverage["samples"] > 2 * found["overhead"]["forks"] > 0, coverage)
+    require(go_on, coverage)
     require(set(coverage["ended"]) <= {"budget", "cost", "stopped"}, coverage)
     require_margins(found)
     require(sum(coverage["ended"].values()) == coverage["samples"], coverage)
