@@ -103,6 +103,14 @@ TEST_CASE("a damaged profile is refused with one sentence") {
   no_path.tables.paths[0].blocks.clear();
   CHECK(error_of(parse_profile(profile_json(no_path))) ==
         "row 0 of the table of paths has no blocks");
+  Profile endless = sample_profile();
+  endless.tables.blocks.back().at.offset = ~uint64_t{0};
+  CHECK(error_of(parse_profile(profile_json(endless))) ==
+        "row 2 of the table of blocks ends beyond all addresses");
+  Profile countless = sample_profile();
+  for (BlockCount& b : countless.tables.blocks) b.count = uint64_t{1} << 63;
+  CHECK(error_of(parse_profile(profile_json(countless))) ==
+        "more instructions are in the block table than can be counted");
   CHECK(changed("\"attributed\":28", "\"attributed\":29").starts_with("28 instructions are in"));
   CHECK(changed("\"pid\":42", "\"pid\":\"x\"") == "run.pid is not a number");
   CHECK(changed("\"engine\"", "\"motor\"") == "run.engine is missing");
