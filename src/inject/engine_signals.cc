@@ -66,11 +66,6 @@ struct SignalFrame {
   ucontext_t context;
 };
 
-// It is reported as if it were for a SIGTRAP (kernel/signal.c signal_setup_done, ptrace_notify).
-bool is_step_into_handler(const siginfo_t& info) {
-  return info.si_signo == SIGTRAP && info.si_code == SIGTRAP;
-}
-
 // A step makes the kernel set the trap flag, and clear it in the frame that it builds, but for when
 // the interrupted instruction is a popf: then it believes that the program has set it
 // (arch/x86/kernel/step.c is_setting_trap_flag).
@@ -253,7 +248,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   siginfo_t met{};
   const bool is_signal = stop->kind() == ptrace::WaitStatus::Kind::signal_stop;
   if (is_signal && !t.tracee.get_siginfo_if_alive(met)) return;
-  if (!is_signal || !is_step_into_handler(met)) {
+  if (!is_signal || !ptrace::is_step_into_handler(met)) {
     // No frame could be made (SIGSEGV), or another signal came first. Or another thread has taken
     // the handler away, and the program's next instruction has executed.
     const bool has_stepped = is_signal && !guest_traps &&

@@ -48,12 +48,6 @@ Status send_carrier(Tid tid, uint64_t cookie) {
   return fail_errno(errno, "cannot send a signal to thread {}", tid.value);
 }
 
-// A step into a handler is reported as if it were for a SIGTRAP, but nothing can be delivered there
-// (kernel/signal.c ptrace_notify).
-bool is_step_into_handler(const siginfo_t& info) {
-  return info.si_signo == SIGTRAP && info.si_code == SIGTRAP;
-}
-
 bool is_carrier(const siginfo_t& info, uint64_t cookie) {
   return info.si_signo == kCarrier && info.si_code == SI_QUEUE &&
          reinterpret_cast<uint64_t>(info.si_value.sival_ptr) == cookie;

@@ -36,6 +36,12 @@ namespace shadowprof::ptrace {
 // (RLIMIT_SIGPENDING), EPERM if we may not signal it.
 Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info, std::vector<siginfo_t>& deferred);
 
+// A step into a handler is reported as if it were for a SIGTRAP, but nothing can be delivered there
+// (kernel/signal.c signal_setup_done, ptrace_notify).
+inline bool is_step_into_handler(const siginfo_t& info) {
+  return info.si_signo == SIGTRAP && info.si_code == SIGTRAP;
+}
+
 // Gives back all of them, in their order, after the one that the thread is stopped for (0: for
 // none, or it has been dealt with). Preconditions as above. Returns the last one, with which the
 // thread is to be resumed; for those before it the kernel has made frames, or has put them into the
