@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "base/pipe.h"
@@ -17,10 +18,14 @@ namespace {
 constexpr int kLowestPriority = 19;
 constexpr double kMilliseconds_per_s = 1e3;
 
+constexpr int kEndPatience_ms = 10'000;  // for a file system that is slow to let go of it
+
 // A copy's child outlives the copy, which is waited for at once: so no report of it comes later,
-// among those of the programs.
+// among those of the programs. It says who it is first.
 [[noreturn]] void work_in_copy(int answer_to, const std::function<std::string()>& work) {
   if (::fork() != 0) ::_exit(0);
+  const pid_t worker = ::getpid();
+  if (::write(answer_to, &worker, sizeof worker) != sizeof worker) ::_exit(0);
   ::setpriority(PRIO_PROCESS, 0, kLowestPriority);
   const std::string answer = work();
   [[maybe_unused]] const ssize_t n = ::write(answer_to, answer.data(), answer.size());
@@ -38,8 +43,13 @@ bool OwnCopy::start(collect::Pipeline& pipeline, const std::function<std::string
   int status = 0;
   while (copy > 0 && ::waitpid(copy, &status, 0) < 0 && errno == EINTR) {
   }
-  if (copy < 0) end_ = UniqueFd();
-  return copy > 0;
+  answers.writer = UniqueFd();
+  ssize_t said = 0;
+  while (copy > 0 && (said = ::read(end_.get(), &worker_, sizeof worker_)) < 0 && errno == EINTR) {
+  }
+  const bool works = said == sizeof worker_;
+  if (!works) end_ = UniqueFd();
+  return works;
 }
 
 std::optional<std::string> OwnCopy::take_answer(double most_s) {
@@ -50,6 +60,16 @@ std::optional<std::string> OwnCopy::take_answer(double most_s) {
   const ssize_t n = ::read(end_.get(), text.data(), text.size());
   end_ = UniqueFd();
   return std::string(text.data(), n > 0 ? static_cast<size_t>(n) : 0);
+}
+
+void OwnCopy::stop() {
+  pollfd other_end{end_.get(), POLLIN, 0};
+  // Who has answered, or has ended, is nobody to kill.
+  if (is_at_work() && ::poll(&other_end, 1, 0) == 0) {
+    ::kill(worker_, SIGKILL);
+    ::poll(&other_end, 1, kEndPatience_ms);
+  }
+  end_ = UniqueFd();
 }
 
 }  // namespace shadowprof::sample

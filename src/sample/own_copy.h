@@ -15,6 +15,8 @@
 // program's, at the lowest priority, on another core where one is free.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <functional>
 #include <optional>
@@ -37,9 +39,12 @@ class OwnCopy {
   std::optional<std::string> take_answer() { return take_answer(0); }
   // The same, waits.
   std::optional<std::string> take_answer(double most_s);
+  // Whatever it would still do is not done.
+  void stop();
 
  private:
   UniqueFd end_;  // of a pipe, which is closed at its other end when the copy ends
+  pid_t worker_ = 0;
 };
 
 }  // namespace shadowprof::sample

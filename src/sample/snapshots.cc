@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sample/snapshots.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -153,7 +155,11 @@ void Snapshots::take_look(double now, const std::optional<profile::Precision>& f
 }
 
 void Snapshots::settle() {
-  if (copy_.is_at_work() && dumps_) take_news(taken_s_, kDumpPatience_s);
+  if (!copy_.is_at_work() || !dumps_) return;
+  take_news(taken_s_, kDumpPatience_s);
+  if (!copy_.is_at_work()) return;
+  copy_.stop();
+  end_dump(fmt::format("that took more than {} s", kDumpPatience_s));
 }
 
 }  // namespace shadowprof::sample
