@@ -66,7 +66,7 @@ std::optional<SleepTimeout> of_ring(Tid thread, const machine::Registers& regist
 }
 
 std::optional<SleepTimeout> of_futex(Tid thread, const machine::Registers& registers) {
-  const bool is_relative = (registers.rsi & FUTEX_CMD_MASK) == FUTEX_WAIT;
+  const bool is_relative = (static_cast<int>(registers.rsi) & FUTEX_CMD_MASK) == FUTEX_WAIT;
   return is_relative ? of_timespec(thread, registers.r10, -int64_t{ETIMEDOUT}) : kForever;
 }
 

@@ -39,7 +39,7 @@ std::optional<Futexes::Answer> Futexes::call(GuestThread& thread,
   const auto count = static_cast<int64_t>(static_cast<int32_t>(arguments[2]));
   const auto bits = static_cast<uint32_t>(arguments[5]);
   const bool has_timeout = arguments[3] != 0;
-  switch (arguments[1] & FUTEX_CMD_MASK) {
+  switch (static_cast<int>(arguments[1]) & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
       return wait(thread, address, value, FUTEX_BITSET_MATCH_ANY, has_timeout);
     case FUTEX_WAIT_BITSET:

@@ -23,7 +23,7 @@
 namespace shadowprof::shadow {
 namespace {
 
-constexpr uint64_t kOnlyAsk = 0xffffffff;  // personality(2)
+constexpr uint32_t kOnlyAsk = 0xffffffff;  // personality(2)
 constexpr int kPrSetVma = 0x53564d41;
 
 // arch_prctl(2): what only asks.
@@ -264,7 +264,7 @@ SyscallAnswer SystemCalls::process_option(const Call& call) {
 }
 
 SyscallAnswer SystemCalls::personality(const Call& call) {
-  return call.args[0] == kOnlyAsk ? execute(call) : end_sample(call);
+  return static_cast<uint32_t>(call.args[0]) == kOnlyAsk ? execute(call) : end_sample(call);
 }
 
 SyscallAnswer SystemCalls::limits(const Call& call) {
@@ -288,7 +288,7 @@ SyscallAnswer SystemCalls::set_timer_descriptor(const Call& call) {
 
 // The replica has one kernel thread.
 SyscallAnswer SystemCalls::barrier(const Call& call) {
-  return call.args[0] == MEMBARRIER_CMD_QUERY ? execute(call) : value(0);
+  return static_cast<int>(call.args[0]) == MEMBARRIER_CMD_QUERY ? execute(call) : value(0);
 }
 
 SyscallAnswer SystemCalls::control_device(const Call& call) {
@@ -307,13 +307,14 @@ SyscallAnswer SystemCalls::robust_list(const Call&) {
 // The C library gives up a thread that is refused this after its parent was not. Threads that take
 // turns interrupt one another at other places than the kernel would, and seldom.
 SyscallAnswer SystemCalls::restartable(const Call& call) {
-  constexpr uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
+  constexpr int kUnregister = 1;       // RSEQ_FLAG_UNREGISTER
   struct Processor {                   // as struct rseq (linux/rseq.h) begins
     uint32_t at_start;
     uint32_t now;
   };
-  if ((call.args[2] & ~kUnregister) != 0) return value(-EINVAL);
-  if (call.args[2] == kUnregister) return value(0);
+  const auto flags = static_cast<int>(call.args[2]);
+  if ((flags & ~kUnregister) != 0) return value(-EINVAL);
+  if (flags == kUnregister) return value(0);
   const auto number = static_cast<uint32_t>(std::max(0, ::sched_getcpu()));
   return give(call, GuestAddr(call.args[0]), Processor{number, number});
 }
