@@ -96,6 +96,8 @@ class Engine {
   std::vector<std::string> waits_for_others() const {
     return time_ ? time_->turns().waits_for_others() : std::vector<std::string>();
   }
+  // Have they gone on without one that slept?
+  bool has_lost_patience() const { return time_ && time_->turns().has_lost_patience(); }
 
   // For bursts.
   //

@@ -62,6 +62,23 @@ bool has_ended(char state) {
   return state == 'Z' || state == 'X';
 }
 
+bool LastingSleep::lasts(const GuestThread& t, char state, Clock::duration limit) {
+  if (state == 'R') {
+    forget();
+    return false;
+  }
+  const Clock::time_point now = Clock::now();
+  const bool is_the_same = since_ && tid_ == t.tracee.tid();
+  if (is_the_same && now - *since_ <= limit) return false;
+  const auto times = kernel::read_schedstat(t.tracee.tid());
+  const uint64_t runs = times ? times->runs : 0;
+  if (is_the_same && runs == runs_) return true;
+  since_ = now;
+  tid_ = t.tracee.tid();
+  runs_ = runs;
+  return false;
+}
+
 bool cannot_be_stopped(const GuestThread& t) {
   if (t.in_vfork) return true;
   if (!t.executing) return false;

@@ -213,6 +213,11 @@ std::vector<uint64_t> take_region(const RegionRequest& request, Within& within,
 
 // The counts are exact all the same.
 void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warnings) {
+  if (engine.has_lost_patience()) {
+    warnings.push_back(
+        "a thread slept in the kernel for more than 2 s, as for a slow disk, and others went on: "
+        "the order in which threads run may be another one in the next run");
+  }
   const std::vector<std::string> calls = engine.waits_for_others();
   if (calls.empty()) return;
   warnings.push_back(fmt::format(

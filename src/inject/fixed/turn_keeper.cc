@@ -29,14 +29,13 @@ constexpr unsigned kEager = 200;
 constexpr timespec kShortPause{0, 4'000};
 constexpr timespec kPause{0, 50'000};
 constexpr unsigned long kTimerSlack_ns = 1'000;
-constexpr std::chrono::seconds kDeepSleep{2};  // longer than for a busy disk: for another thread
-constexpr std::chrono::seconds kPatience{2};
+// Longer than for a busy disk: for another thread.
+constexpr std::chrono::seconds kDeepSleep{2};
+constexpr std::chrono::milliseconds kUnexpectedSleep{50};
+constexpr std::chrono::seconds kPatience{60};  // with who runs, on the busiest of machines
 // What a call takes of a turn: about as much time.
 constexpr uint64_t kBranchesOfACall = 200;
 constexpr long kWake_ns = 10'000'000;
-// So many of these. Who is asleep uninterruptibly is, as a rule, served by a disk.
-constexpr unsigned kUnexpectedSleep = 5;
-constexpr unsigned kUninterruptibleSleep = 200;
 
 void pause(unsigned looks) {
   if (looks >= kBusy) ::nanosleep(looks < kEager ? &kShortPause : &kPause, nullptr);
@@ -105,13 +104,17 @@ TurnKeeper::Next TurnKeeper::next() {
 bool TurnKeeper::await_endings() {
   if (!somebody_ends_) return false;
   for (const auto& [tid, t] : guests_.threads) {
-    const bool ends = t->ending || t->process->is_ending;
-    if (!ends || has_ended(state_of(*t, guests_))) continue;
-    if (looks_ == 0) looking_since_ = Clock::now();
-    if (Clock::now() - looking_since_ > kPatience) break;
+    if (!t->ending && !t->process->is_ending) continue;
+    const char state = state_of(*t, guests_);
+    if (has_ended(state)) continue;
+    if (sleep_at_end_.lasts(*t, state, kDeepSleep)) {
+      has_lost_patience_ = true;
+      break;
+    }
     pause(looks_);
     return true;
   }
+  sleep_at_end_.forget();
   looks_ = 0;
   somebody_ends_ = false;
   return true;  // what it has reported comes first
@@ -126,7 +129,7 @@ GuestThread* TurnKeeper::give() {
   if (!next) return nullptr;
   if (idle_since_) note_waits_for_others();
   idle_since_.reset();
-  looks_asleep_ = 0;
+  sleep_of_holder_.forget();
   GuestThread& t = *guests_.threads.at(*next);
   if (t.slot) t.slot->state().turn_left = length();
   return &t;
@@ -210,13 +213,16 @@ void TurnKeeper::settle_takers() {
 template <typename InState>
 void TurnKeeper::look_until(GuestThread& t, InState is_settled) {
   const Clock::time_point start = Clock::now();
+  LastingSleep sleep;
   for (unsigned looks = 0; Clock::now() - start < kPatience; looks++) {
     stops_.fetch();
     if (stops_.has_fetched(t.tracee.tid())) return;
     const char state = state_of(t, guests_);
     if (has_ended(state) || is_settled(state)) return;
+    if (sleep.lasts(t, state, kDeepSleep)) break;
     pause(looks);
   }
+  has_lost_patience_ = true;
 }
 
 // Until it sleeps, or has reported something.
@@ -237,9 +243,9 @@ WaitOutcome::Kind TurnKeeper::await_holder(GuestThread& t) {
     return waited;
   }
   constexpr unsigned kBlindLooks = 2;
-  if (looks_ == 0) looking_since_ = Clock::now();
   const char state = looks_ < kBlindLooks ? 'R' : state_of(t, guests_);
-  t.sleeps_deeply = state == 'D' && Clock::now() - looking_since_ > kDeepSleep;
+  t.sleeps_deeply = state == 'D' && sleep_of_holder_.lasts(t, state, kDeepSleep);
+  if (t.sleeps_deeply) has_lost_patience_ = true;
   if (state == 'S' || t.sleeps_deeply) {
     t.socket.reset();  // it has begun with the other timeout
     pass(t);
@@ -254,10 +260,10 @@ WaitOutcome::Kind TurnKeeper::await_holder(GuestThread& t) {
 // The holder runs, as far as is known.
 void TurnKeeper::look_for_sleeper(GuestThread& t) {
   const char state = state_of(t, guests_);
-  looks_asleep_ = state == 'S' || state == 'D' ? looks_asleep_ + 1 : 0;
-  if (looks_asleep_ < (state == 'S' ? kUnexpectedSleep : kUninterruptibleSleep)) return;
-  if (!t.tracee.interrupt_if_alive()) return;
+  const Clock::duration limit = state == 'S' ? Clock::duration(kUnexpectedSleep) : kDeepSleep;
+  if (!sleep_of_holder_.lasts(t, state, limit) || !t.tracee.interrupt_if_alive()) return;
   t.sleeps_deeply = state == 'D';
+  if (t.sleeps_deeply) has_lost_patience_ = true;
   pass(t);
   may_have_woken_ = true;
 }

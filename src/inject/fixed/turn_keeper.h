@@ -46,6 +46,7 @@
 #include "inject/fixed/turn_order.h"
 #include "inject/guests.h"
 #include "inject/stop_queue.h"
+#include "inject/thread_state.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/wait.h"
 
@@ -108,9 +109,11 @@ class TurnKeeper {
 
   // The calls in which threads have waited for somebody outside.
   std::vector<std::string> waits_for_others() const;
+  // Somebody has slept uninterruptibly for so long that others went on without it.
+  bool has_lost_patience() const { return has_lost_patience_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = LastingSleep::Clock;
 
   GuestThread* give();
   bool can_go_on(Tid tid) const;
@@ -145,9 +148,10 @@ class TurnKeeper {
   std::optional<ThreadTimer> wake_timer_;  // waits that may last for ever are looked at
   bool may_have_woken_ = false;            // calls were made since threads that wait were looked at
   unsigned looks_ = 0;                     // in a row, at one thread
-  Clock::time_point looking_since_;
-  unsigned looks_asleep_ = 0;  // at the holder, in a row
+  LastingSleep sleep_of_holder_;
+  LastingSleep sleep_at_end_;  // of who is about to end
   bool somebody_ends_ = false;
+  bool has_lost_patience_ = false;
   std::optional<Clock::time_point> idle_since_;
   std::set<std::pair<int32_t, unsigned>> waits_for_others_;  // process, number of the call
 };
