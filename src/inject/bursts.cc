@@ -24,7 +24,6 @@ using ptrace::WaitStatus;
 namespace {
 
 constexpr unsigned long kHwcapFsgsbase = 1u << 1;  // of AT_HWCAP2 (arch/x86 asm/hwcap2.h)
-constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;  // TASK_SIZE_MAX
 
 // Return addresses go through a stack that our calls do not write.
 bool has_shadow_stack(Tid process) {
@@ -99,7 +98,7 @@ Status Bursts::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (!process.space->has_free_slot())
     return fail_errno(EAGAIN, "there are more threads than slots");
   // It could not be put back: the kernel takes such a base from the program alone.
-  if (engine_.records().tracing() && regs.gs_base >= kFirstRefusedBase)
+  if (engine_.records().tracing() && regs.gs_base >= machine::kFirstRefusedBase)
     return fail("the program's gs base is beyond its half of the address space");
   GuestAddr rseq;
   if (thread.get_rseq_if_alive(rseq) && rseq != GuestAddr()) {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/limits.h"
 #include "base/types.h"
 
 namespace shadowprof::machine {
@@ -37,6 +38,9 @@ inline constexpr uint64_t kSyscallInsnBytes = 2;
 
 // Bytes below the stack pointer that belong to the program (System V ABI, 3.2.2).
 inline constexpr uint64_t kRedZoneBytes = 128;
+
+// The kernel sets no base of a segment from there on (TASK_SIZE_MAX).
+inline constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
 
 namespace flags {
 inline constexpr uint64_t kCarry = 1u << 0;

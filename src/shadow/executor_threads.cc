@@ -16,7 +16,7 @@ namespace shadowprof::shadow {
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
   // Threads take turns, and the kernel sets no such base.
-  if (guest.fs_base >= kFirstRefusedBase && threads_.size() > 1)
+  if (guest.fs_base >= machine::kFirstRefusedBase && threads_.size() > 1)
     return end(Outcome::unsupported, "its fs base is beyond its half of the address space");
   if (phase_ != Phase::recorded) return go_native(guest);
   Registers regs = guest;

@@ -14,7 +14,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "kernel/child_namespaces.h"
+#include "kernel/namespaces.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::shadow {

@@ -72,7 +72,7 @@ Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known)
 // During `pause`. An Error leaves the program as it was; there is no replica then. EPERM: its
 // filters allow no call of ours. EBUSY: somebody wants to be told of forks (kernel/user_faults.h),
 // perhaps a thread of its own; where that was seen only as the fork waited, the others go on
-// already. Or its children are born into other namespaces (kernel/child_namespaces.h). It is for
+// already. Or its children are born into other namespaces (kernel/namespaces.h). It is for
 // good in all three cases. `all_memory` is cleared where it turns out not to be
 // needed. `zombies`: what is still to be reaped of a replica that was made in vain.
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,

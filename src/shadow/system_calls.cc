@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <termios.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "kernel/namespaces.h"
 #include "kernel/proc.h"
 #include "trace/record.h"
 
@@ -40,14 +40,6 @@ bool kernel_has(long nr) {
 // Requests that read what a terminal, pipe or descriptor is, and nothing more.
 constexpr uint64_t kHarmlessRequests[] = {TCGETS,  TIOCGWINSZ, TIOCGPGRP, FIONREAD,
                                           FIOCLEX, FIONCLEX,   TIOCOUTQ};
-
-// Which PID namespace a process is in; nothing: that cannot be known.
-std::optional<FileId> pid_namespace_of(Tid process) {
-  struct stat status;
-  const std::string path = fmt::format("/proc/{}/ns/pid", process.value);
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-  return FileId{status.st_dev, status.st_ino};
-}
 
 bool is_harmless(uint64_t request) {
   return std::find(std::begin(kHarmlessRequests), std::end(kHarmlessRequests), request) !=
@@ -217,7 +209,7 @@ SyscallAnswer SystemCalls::segment_base(const Call& call) {
     case ARCH_GET_GS:
       return give(call, GuestAddr(call.args[1]), call.gs_base);
     case ARCH_SET_FS: {
-      if (call.args[1] >= kFirstRefusedBase) return value(-EPERM);
+      if (call.args[1] >= machine::kFirstRefusedBase) return value(-EPERM);
       Answer answer = value(0);
       answer.fs_base = call.args[1];
       return answer;
@@ -346,8 +338,8 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
 // Is the program in another PID namespace than we? The replica is where the program is.
 bool SystemCalls::has_own_numbers() {
   if (!has_own_numbers_) {
-    const auto ours = pid_namespace_of(Tid(::getpid()));
-    const auto its = pid_namespace_of(replica_);
+    const auto ours = kernel::pid_namespace_of(Tid(::getpid()));
+    const auto its = kernel::pid_namespace_of(replica_);
     has_own_numbers_ = ours && its && *ours != *its;
   }
   return *has_own_numbers_;
@@ -367,8 +359,8 @@ std::optional<int64_t> SystemCalls::own_number_of_parent() {
   if (identity_.parent_pid < 0) return std::nullopt;
   if (identity_.parent_pid == 0 || !has_own_numbers()) return identity_.parent_pid;
   const Tid parent(static_cast<int32_t>(identity_.parent_pid));
-  const auto its = pid_namespace_of(parent);
-  const auto ours = pid_namespace_of(replica_);
+  const auto its = kernel::pid_namespace_of(parent);
+  const auto ours = kernel::pid_namespace_of(replica_);
   if (!its || !ours) return std::nullopt;
   return *its == *ours ? own_number(parent) : 0;
 }

@@ -59,9 +59,6 @@ struct SyscallAnswer {
   std::optional<uint64_t> fs_base = std::nullopt;  // that the thread is to have from now on
 };
 
-// The kernel sets no base of a segment from there on (TASK_SIZE_MAX).
-inline constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
-
 class SystemCalls {
  public:
   // `log` may be null.

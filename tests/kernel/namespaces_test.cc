@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "kernel/child_namespaces.h"
+#include "kernel/namespaces.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -10,6 +10,24 @@
 
 namespace shadowprof::kernel {
 namespace {
+
+TEST_CASE("a child is in its parent's PID namespace") {
+  const auto ours = pid_namespace_of(Tid(::getpid()));
+  REQUIRE(ours);
+  std::array<int, 2> done{};
+  REQUIRE(::pipe(done.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char end = 0;
+    ::close(done[1]);
+    (void)!::read(done[0], &end, 1);
+    ::_exit(0);
+  }
+  CHECK(pid_namespace_of(Tid(child)) == ours);
+  for (const int fd : done) ::close(fd);
+  ::waitpid(child, nullptr, 0);
+  CHECK(!pid_namespace_of(Tid(child)));
+}
 
 TEST_CASE("who has made namespaces for its children is told from others") {
   CHECK_FALSE(has_namespaces_for_children(Tid(::getpid()), Tid(::gettid())));

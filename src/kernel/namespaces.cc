@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "kernel/child_namespaces.h"
+#include "kernel/namespaces.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <optional>
 #include <string>
 
 namespace shadowprof::kernel {
@@ -17,6 +16,10 @@ std::optional<ino_t> number_of_namespace(const std::string& file) {
 }
 
 }  // namespace
+
+std::optional<ino_t> pid_namespace_of(Tid process) {
+  return number_of_namespace(fmt::format("/proc/{}/ns/pid", process.value));
+}
 
 // A PID namespace without a process has no file yet; kernels without namespaces of a kind have none
 // at all.
