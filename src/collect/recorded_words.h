@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "decoder/insn.h"
 #include "trace/block_table.h"
-#include "trace/record.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -146,18 +146,15 @@ class RecordedWords {
 };
 
 // Counts the execution of the run that the record at `at` is of in `runs`, which start_run(id)
-// fills in at its first, and calls use(id, run, words) for it; mark(kind) for what is no run.
-// Returns the record's words; 0: it is corrupt.
-template <typename Runs, typename Start, typename Mark, typename Use>
+// fills in at its first, and calls use(id, run, words) for it; what is no run is told by say()
+// (trace/special_record.h). Returns the record's words; 0: it is corrupt.
+template <typename Runs, typename Start, typename Say, typename Use>
 size_t take_record(const trace::Word* at, const trace::Word* end, Runs& runs, Start start_run,
-                   Mark mark, Use use) {
+                   Say say, Use use) {
   const trace::Word id = *at;
   const auto left = static_cast<size_t>(end - at);
   if (id >= limits::kMaxRuns) [[unlikely]] {
-    const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
-    if (length == 0 || length > left) return 0;
-    mark(trace::special_kind(id));
-    return length;
+    return trace::is_special(id) ? trace::take_special({at, left}, say) : 0;
   }
   auto& run = runs[id];
   if (run.words == 0) [[unlikely]]

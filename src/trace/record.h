@@ -5,8 +5,9 @@
 //   run record      [run id < 2^31] [slot words ...]      length: Run::words
 //   special record  [2^31 | length << 8 | kind] [payload]  length counts all its words, 1..65535
 //
-// Engines write, Reader validates while it iterates: a corrupt trace is an Error with an offset,
-// never undefined behaviour. Every slot is 8 bytes, so a record is 1 + 2 * slots words.
+// special_record.h reads special records. Engines write, Reader validates while it iterates: a
+// corrupt trace is an Error with an offset, never undefined behaviour. Every slot is 8 bytes, so a
+// record is 1 + 2 * slots words.
 #pragma once
 
 #include <array>
@@ -55,7 +56,6 @@ const char* to_string(EndReason r);
 // on. An address that is no return address (the code that a signal interrupted) has kExactCaller.
 struct StackStart {
   static constexpr Word kWhole = 1;  // the last caller is the thread's first function
-  static constexpr size_t kHeadWords = 3;  // number and flags
   static constexpr uint64_t kExactCaller = uint64_t{1} << 63;
 };
 
@@ -74,18 +74,13 @@ constexpr std::array<Word, 2> sample_end(EndReason reason) {
 }
 // Numbers of brief samples have this bit: they are short, and as long as one another.
 constexpr uint64_t kBriefSample = uint64_t{1} << 63;
-constexpr bool is_brief(uint64_t number) { return (number & kBriefSample) != 0; }
-// A sample_start's number; 0: it says none.
-constexpr uint64_t sample_number(std::span<const Word> record) {
-  return record.size() < 3 ? 0 : record[1] | static_cast<uint64_t>(record[2]) << 32;
+constexpr bool is_brief(uint64_t number) {
+  return (number & kBriefSample) != 0;
 }
 constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
 constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
-constexpr uint32_t special_length(Word w) { return (w >> 8) & 0xffff; }
-// Is what was sampled since the last such special record one observation?
-constexpr bool ends_observation(std::span<const Word> record) {
-  return special_kind(record[0]) == SpecialKind::sample_end &&
-         (record.size() < 2 || record[1] != static_cast<Word>(EndReason::pauses));
+constexpr uint32_t special_length(Word w) {
+  return (w >> 8) & 0xffff;
 }
 
 // A piece of one guest thread's trace, in order. Chunks of a thread arrive in order; a record

@@ -69,7 +69,8 @@ class ContextScript {
     return *this;
   }
   ContextScript& end() {
-    words_.push_back(trace::special_word(trace::SpecialKind::sample_end, 1));
+    const auto record = trace::sample_end(trace::EndReason::budget);
+    words_.insert(words_.end(), record.begin(), record.end());
     return *this;
   }
 

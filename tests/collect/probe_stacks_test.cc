@@ -129,13 +129,14 @@ TEST_CASE("a sample begins with the stack that it says, whole or not") {
     record[0] =
         trace::special_word(trace::SpecialKind::sample_start, static_cast<uint32_t>(record.size()));
     ProbeThread thread;
-    thread.start_sample(record);
+    thread.start_sample(trace::SampleStart(record));
     return stack_in(thread);
   };
   CHECK(begun(StackStart::kWhole) == Calls{20, 10});
   CHECK(begun(0) == Calls{20, 10, ProbeStacks::kNoMore});
   ProbeThread thread;
   thread.begin();
-  thread.start_sample(trace::sample_start(1));
+  const auto record = trace::sample_start(1);
+  thread.start_sample(trace::SampleStart(record));
   CHECK(stack_in(thread) == Calls{99});
 }

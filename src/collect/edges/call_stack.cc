@@ -95,27 +95,20 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
   thread.frames.push_back({return_address, clock, callee | outermost, arc, context});
 }
 
-// A sample begins below these callers (trace/record.h); its first function will return to the
-// innermost.
-void EdgeCollector::State::begin_stack(GuestThread& thread, std::span<const trace::Word> stack) {
-  using trace::StackStart;
-  const bool whole = !stack.empty() && (stack[0] & StackStart::kWhole) != 0;
-  const size_t callers = stack.empty() ? 0 : (stack.size() - 1) / 2;
-  thread.outside =
-      whole || (stack.empty() && !options.begins_anywhere) ? ContextTree::kRoot
-                                                           : ContextTree::kUnknown;
-  thread.first_return = 0;
-  if (!stack.empty() && !whole) stacks_cut++;
+// The sample's first function will return to its innermost caller.
+void EdgeCollector::State::begin_stack(GuestThread& thread, const trace::SampleStart& start) {
+  const bool is_whole = start.is_whole() || (!start.tells_stack() && !options.begins_anywhere);
+  thread.outside = is_whole ? ContextTree::kRoot : ContextTree::kUnknown;
+  if (start.tells_stack() && !start.is_whole()) stacks_cut++;
   uint32_t context = thread.outside;
   uint64_t returns_to = 0;
-  for (size_t i = callers; i-- > 0;) {
-    const uint64_t word = stack[1 + 2 * i] | static_cast<uint64_t>(stack[2 + 2 * i]) << 32;
-    const bool exact = (word & StackStart::kExactCaller) != 0;
-    const uint64_t address = word & ~StackStart::kExactCaller;
+  for (size_t i = start.callers(); i-- > 0;) {
+    const trace::SampleStart::Caller caller = start.caller(i);
     // A call may be the last instruction of its function.
-    context = contexts.on_stack(context, GuestAddr(exact ? address : address - 1));
+    const uint64_t inside = caller.is_exact ? caller.address : caller.address - 1;
+    context = contexts.on_stack(context, GuestAddr(inside));
     thread.frames.push_back({returns_to, thread.clock, kStackBlock, kNoArc, context});
-    returns_to = address;
+    returns_to = caller.address;
   }
   thread.first_return = returns_to;
 }

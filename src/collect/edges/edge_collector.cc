@@ -207,9 +207,9 @@ void EdgeCollector::State::consume(const trace::Chunk& chunk) {
     if (at == words.size()) return;
     const Word head = words[at];
     if (trace::is_special(head)) {
-      const size_t length = trace::special_length(head);
-      if (length == 0 || length > words.size() - at ||
-          !special(thread, words.subspan(at, length))) {
+      const size_t length =
+          trace::take_special(words.subspan(at), [&](const auto& what) { on(thread, what); });
+      if (length == 0) {
         corrupt_chunks++;
         thread.has_pending = false;
         return;
@@ -224,39 +224,30 @@ void EdgeCollector::State::consume(const trace::Chunk& chunk) {
   }
 }
 
-bool EdgeCollector::State::special(GuestThread& thread, std::span<const Word> record) {
-  const auto payload = record.subspan(1);
-  switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::sample_start:
-      samples++;
-      by_thread.sample_began();
-      sample_began(trace::sample_number(record));
-      end_activations(thread);
-      if (options.contexts)
-        begin_stack(thread, payload.subspan(std::min(payload.size(), size_t{2})));
-      return true;
-    case trace::SpecialKind::sample_end:
-      end_activations(thread);
-      if (options.errors && trace::ends_observation(record)) observation_ended();
-      return true;
-    case trace::SpecialKind::gap:
-      if (payload.empty()) return false;
-      switch (static_cast<trace::GapReason>(payload[0])) {
-        case trace::GapReason::signal_delivered:
-          signal_delivered(thread);
-          return true;
-        case trace::GapReason::signal_returned:
-          signal_returned(thread);
-          return true;
-        case trace::GapReason::native:
-        case trace::GapReason::lost:
-          if (thread.has_pending && thread.pending.run != kEnterRun) edges_without_target++;
-          thread.has_pending = false;
-          return true;
-      }
-      return false;
+void EdgeCollector::State::on(GuestThread& thread, const trace::SampleStart& start) {
+  samples++;
+  by_thread.sample_began();
+  sample_began(start.number());
+  end_activations(thread);
+  if (options.contexts) begin_stack(thread, start);
+}
+
+void EdgeCollector::State::on(GuestThread& thread, const trace::SampleEnd& end) {
+  end_activations(thread);
+  if (options.errors && end.ends_observation()) observation_ended();
+}
+
+void EdgeCollector::State::on(GuestThread& thread, trace::GapReason reason) {
+  switch (reason) {
+    case trace::GapReason::signal_delivered:
+      return signal_delivered(thread);
+    case trace::GapReason::signal_returned:
+      return signal_returned(thread);
+    case trace::GapReason::native:
+    case trace::GapReason::lost:
+      if (thread.has_pending && thread.pending.run != kEnterRun) edges_without_target++;
+      thread.has_pending = false;
   }
-  return false;
 }
 
 }  // namespace shadowprof::collect

@@ -17,6 +17,7 @@
 #include "collect/edges/pair_table.h"
 #include "collect/edges/thread_runs.h"
 #include "collect/weights/group_counts.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -165,7 +166,9 @@ struct EdgeCollector::State {
   template <bool kIdsOnly>
   bool count_record(Counting& now);
   void start_run(uint32_t run);
-  bool special(GuestThread& thread, std::span<const trace::Word> record);
+  void on(GuestThread& thread, const trace::SampleStart& start);
+  void on(GuestThread& thread, const trace::SampleEnd& end);
+  void on(GuestThread& thread, trace::GapReason reason);
   void find_pairs(const Event* batch, size_t count);
 
   void switch_to(Tid thread);
@@ -200,7 +203,7 @@ struct EdgeCollector::State {
   void close(GuestThread& thread, const Frame& frame, uint64_t clock);
   void count_context(GuestThread& thread, uint64_t clock);
   void add_to_context(GuestThread& thread, uint32_t context, uint64_t clock);
-  void begin_stack(GuestThread& thread, std::span<const trace::Word> stack);
+  void begin_stack(GuestThread& thread, const trace::SampleStart& start);
   void shed(GuestThread& thread, uint64_t clock);
   void find_caller(GuestThread& thread, const CallSite& site, uint64_t clock);
   bool is_return_point(uint32_t block);

@@ -16,7 +16,7 @@
 //
 //   void enter(const trace::Chunk&);                     // a buffer of the thread begins
 //   void leave();                                        // and ends
-//   void begin(std::span<const trace::Word> record);     // after forget(): a sample_start
+//   void begin(const trace::SampleStart&);               // after forget()
 //
 // What all threads have in common is Followed:
 //
@@ -36,7 +36,7 @@
 #include "collect/collector.h"
 #include "collect/loads/access_plan.h"
 #include "collect/table_builder.h"
-#include "trace/record.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -109,10 +109,8 @@ class AccessFollower final : public Collector {
   size_t take_record(std::span<const trace::Word> words, Thread& thread) {
     const trace::Word id = words[0];
     if (id >= limits::kMaxRuns) [[unlikely]] {
-      const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
-      if (length == 0 || length > words.size()) return 0;
-      mark(words.first(length), thread);
-      return length;
+      if (!trace::is_special(id)) return 0;
+      return trace::take_special(words, [&](const auto& what) { on(thread, what); });
     }
     PlannedRun* const run = followed_.plans.run(RunId(id));
     if (run == nullptr || run->words > words.size()) return 0;
@@ -120,20 +118,15 @@ class AccessFollower final : public Collector {
     return run->words;
   }
 
-  void mark(std::span<const trace::Word> record, Thread& thread) {
-    switch (trace::special_kind(record[0])) {
-      case trace::SpecialKind::sample_end:
-        thread.forget();
-        if (is_sampled_ && trace::ends_observation(record)) followed_.end_observation();
-        return;
-      case trace::SpecialKind::sample_start:
-        thread.forget();
-        if constexpr (requires { thread.begin(record); }) thread.begin(record);
-        return;
-      default:
-        thread.interrupt();
-    }
+  void on(Thread& thread, const trace::SampleStart& start) {
+    thread.forget();
+    if constexpr (requires { thread.begin(start); }) thread.begin(start);
   }
+  void on(Thread& thread, const trace::SampleEnd& end) {
+    thread.forget();
+    if (is_sampled_ && end.ends_observation()) followed_.end_observation();
+  }
+  void on(Thread& thread, trace::GapReason) { thread.interrupt(); }
 
   Thread& thread_of(Tid tid) {
     uses_++;

@@ -89,7 +89,7 @@ void AddressCollector::State::consume(const trace::Chunk& chunk) {
     at = counted_by_code.at;
     unsettled += counted_by_code.accesses;
     const size_t words = take_record(
-        at, end, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
+        at, end, runs, [this](RunId id) { start_run(id); }, [](const auto&) {},
         [this](RunId id, RunAccesses& run, const Word* record) { count(id, run, record); });
     if (words == 0) {
       corrupt_chunks++;

@@ -6,6 +6,7 @@
 #include "collect/loads/followed_pairs.h"
 #include "collect/loads/line_sharing.h"
 #include "profile/tables/memory_table.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -42,7 +43,7 @@ class Thread {
 
   void enter(const trace::Chunk& chunk) { lines_.enter(chunk); }
   void leave() { lines_.leave(); }
-  void begin(std::span<const Word> record) { lines_.begin(record); }
+  void begin(const trace::SampleStart& start) { lines_.begin(start); }
 
   void forget() {
     stores_ += kRecentStores;

@@ -183,7 +183,9 @@ struct LatencyCollector::State {
   bool may_be_cold(uint64_t line);
   double records_per_timed() const;
   bool is_from_own_caches(const TimedLoad& timed) const;
-  void mark(Tid thread, trace::SpecialKind kind, const Word* record);
+  void on(Tid thread, const trace::SampleStart& start);
+  void on(Tid thread, const trace::SampleEnd& end);
+  void on(Tid, trace::GapReason) {}
   Times& times_of(LoadEntry& e) const;
   static void note_bouts(const Times& times, profile::LatencyRow& row);
   TimedLoad timed_load(const LoadEntry& e, uint32_t elapsed) const;
@@ -234,7 +236,7 @@ void LatencyCollector::State::consume(const trace::Chunk& chunk) {
   while (at < end) {
     const size_t words = take_record(
         at, end, runs, [this](RunId id) { start_run(id); },
-        [&](trace::SpecialKind kind) { mark(chunk.thread, kind, at); },
+        [&](const auto& what) { on(chunk.thread, what); },
         [this](RunId, const RunLoads& run, const Word* record) {
           records++;
           if (run.count == 0) return;
@@ -252,23 +254,23 @@ void LatencyCollector::State::consume(const trace::Chunk& chunk) {
   }
 }
 
-void LatencyCollector::State::mark(Tid thread, trace::SpecialKind kind, const Word* record) {
+void LatencyCollector::State::on(Tid thread, const trace::SampleStart&) {
   if (!options.of_replicas) return;
-  if (kind == trace::SpecialKind::sample_start) {
-    touched.clear();
-    lately.fill(0);
-    warm_lines.clear();
-    records = timed_records = 0;
-    const auto before = lasting.find(thread.value);
-    is_early = before == lasting.end() || before->second < kEarlySamples;
-    is_cold = before == lasting.end() || (is_early && !calibration.cores_share_last_cache());
-  } else if (kind == trace::SpecialKind::sample_end) {
-    const std::span all(record, trace::special_length(record[0]));
-    if (trace::ends_observation(all)) {
-      lasting.erase(thread.value);
-    } else {
-      lasting[thread.value]++;
-    }
+  touched.clear();
+  lately.fill(0);
+  warm_lines.clear();
+  records = timed_records = 0;
+  const auto before = lasting.find(thread.value);
+  is_early = before == lasting.end() || before->second < kEarlySamples;
+  is_cold = before == lasting.end() || (is_early && !calibration.cores_share_last_cache());
+}
+
+void LatencyCollector::State::on(Tid thread, const trace::SampleEnd& end) {
+  if (!options.of_replicas) return;
+  if (end.ends_observation()) {
+    lasting.erase(thread.value);
+  } else {
+    lasting[thread.value]++;
   }
 }
 

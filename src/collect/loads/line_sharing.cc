@@ -103,10 +103,10 @@ void SharedLines::enter(const trace::Chunk& chunk) {
   stretch_ends_.clear();
 }
 
-void SharedLines::begin(std::span<const trace::Word> record) {
+void SharedLines::begin(const trace::SampleStart& start) {
   settle_touched();
   generation_++;
-  sample_ = trace::sample_number(record);
+  sample_ = start.number();
   stretch_ = 0;
   stretch_ends_.clear();
 }

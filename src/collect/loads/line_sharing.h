@@ -29,6 +29,7 @@
 #include "collect/loads/access_plan.h"
 #include "collect/table_builder.h"
 #include "profile/tables/sharing_table.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -98,7 +99,7 @@ class SharedLines {
   void enter(const trace::Chunk& chunk);
   void leave();
   // A sample begins, or the thread's trace.
-  void begin(std::span<const trace::Word> record);
+  void begin(const trace::SampleStart& start);
   // What follows was made after that moment, what came before by then.
   void note_moment(uint64_t time);
   // How many instructions the thread has executed before the accesses that follow.

@@ -115,10 +115,10 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
       group_counts.renumber(counts.prune());
     }
     if (at != before || only_ids != ids_only) continue;
-    const auto left = static_cast<size_t>(end - at);
     if (!trace::is_special(*at)) break;
-    const size_t length = trace::special_length(*at);
-    if (length == 0 || length > left || !special(thread, {at, length})) break;
+    const size_t length = trace::take_special({at, static_cast<size_t>(end - at)},
+                                              [&](const auto& what) { on(thread, what); });
+    if (length == 0) break;
     at += length;
   }
   if (at == end) return;
@@ -419,26 +419,18 @@ void PathCollector::State::sample_began(uint64_t number) {
   group_counts.began(number);
 }
 
-bool PathCollector::State::special(Thread& thread, std::span<const Word> record) {
-  switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::sample_start:
-      begin_thread(thread);
-      sample_began(trace::sample_number(record));
-      return true;
-    case trace::SpecialKind::sample_end:
-      if (record.size() > 1 && record[1] == static_cast<Word>(trace::EndReason::left_region))
-        end_region(thread.flow);
-      begin_thread(thread);
-      if (options.errors && trace::ends_observation(record) && group_counts.due()) look_at_counts();
-      return true;
-    case trace::SpecialKind::gap:
-      return record.size() >= 2 && broke_off(thread, static_cast<trace::GapReason>(record[1]));
-  }
-  return false;
+void PathCollector::State::on(Thread& thread, const trace::SampleStart& start) {
+  begin_thread(thread);
+  sample_began(start.number());
 }
 
-// What follows is not the successor of what was before. False: there is no such reason.
-bool PathCollector::State::broke_off(Thread& thread, trace::GapReason reason) {
+void PathCollector::State::on(Thread& thread, const trace::SampleEnd& end) {
+  if (end.reason == trace::EndReason::left_region) end_region(thread.flow);
+  begin_thread(thread);
+  if (options.errors && end.ends_observation() && group_counts.due()) look_at_counts();
+}
+
+void PathCollector::State::on(Thread& thread, trace::GapReason reason) {
   switch (reason) {
     case trace::GapReason::signal_delivered:
       if (thread.interrupted.size() >= kMaxInterrupted) {
@@ -447,24 +439,18 @@ bool PathCollector::State::broke_off(Thread& thread, trace::GapReason reason) {
       }
       thread.interrupted.push_back(std::move(thread.flow));
       thread.flow = {};
-      begin_path(thread.flow, 0, true);
-      return true;
+      return begin_path(thread.flow, 0, true);
     case trace::GapReason::signal_returned:
       drop(thread.flow);
-      if (thread.interrupted.empty()) {
-        begin_path(thread.flow, 0, false);
-      } else {
-        thread.flow = std::move(thread.interrupted.back());
-        thread.interrupted.pop_back();
-      }
-      return true;
+      if (thread.interrupted.empty()) return begin_path(thread.flow, 0, false);
+      thread.flow = std::move(thread.interrupted.back());
+      thread.interrupted.pop_back();
+      return;
     case trace::GapReason::native:
     case trace::GapReason::lost:
       drop(thread.flow);
-      begin_path(thread.flow, 0, false);
-      return true;
+      return begin_path(thread.flow, 0, false);
   }
-  return false;
 }
 
 }  // namespace shadowprof::collect

@@ -14,6 +14,7 @@
 #include "collect/paths/path_runs.h"
 #include "collect/paths/site_stack.h"
 #include "collect/weights/group_counts.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -130,8 +131,9 @@ struct PathCollector::State {
   Step step_of(const trace::Run& run, const trace::Block& last) const;
   void sample_began(uint64_t number);
   void look_at_counts();
-  bool special(Thread& thread, std::span<const trace::Word> record);
-  bool broke_off(Thread& thread, trace::GapReason reason);
+  void on(Thread& thread, const trace::SampleStart& start);
+  void on(Thread& thread, const trace::SampleEnd& end);
+  void on(Thread& thread, trace::GapReason reason);
   template <bool kIdsOnly>
   bool take_record(Filling& now);
   template <bool kIdsOnly>

@@ -10,6 +10,7 @@
 #include "collect/table_builder.h"
 #include "plugin/plugin_process.h"
 #include "profile/tables/plugin_table.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -62,9 +63,9 @@ class PluginCollector final : public Collector {
 
   // The words of the record; 0: it is corrupt.
   size_t take(std::span<const Word> words);
-  void mark(std::span<const Word> record);
-  void begin_sample(std::span<const Word> record);
-  void end_sample();
+  void on(const trace::SampleStart& start);
+  void on(const trace::SampleEnd& end);
+  void on(trace::GapReason reason);
   void take_run(const PluginRun& run, const Word* record);
   bool tell_places(uint32_t up_to);
   bool tell(shadowprof_record record);
@@ -159,7 +160,7 @@ void PluginCollector::take_run(const PluginRun& run, const Word* record) {
   info_.records += run.records;
 }
 
-void PluginCollector::begin_sample(std::span<const Word> record) {
+void PluginCollector::on(const trace::SampleStart& start) {
   follow(stream_id_, guest_);
   *stream_ = {};
   if (options_.sampled && process_->free_batches() < plugin::kBatches / 2) {
@@ -167,11 +168,11 @@ void PluginCollector::begin_sample(std::span<const Word> record) {
     info_.samples_left_out++;
     return;
   }
-  stream_->has_begun = tell({SHADOWPROF_SAMPLE_BEGIN, 0, 0, 0, trace::sample_number(record)});
+  stream_->has_begun = tell({SHADOWPROF_SAMPLE_BEGIN, 0, 0, 0, start.number()});
   if (!stream_->has_begun) cut();
 }
 
-void PluginCollector::end_sample() {
+void PluginCollector::on(const trace::SampleEnd&) {
   if (stream_->has_begun) {
     const uint8_t flags = stream_->is_cut ? SHADOWPROF_CUT : 0;
     if (!tell({SHADOWPROF_SAMPLE_END, flags, 0, 0, 0})) cut();
@@ -181,25 +182,13 @@ void PluginCollector::end_sample() {
   stream_ = &idle_;
 }
 
-void PluginCollector::mark(std::span<const Word> record) {
-  switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::sample_start:
-      return begin_sample(record);
-    case trace::SpecialKind::sample_end:
-      return end_sample();
-    case trace::SpecialKind::gap:
-      if (stream_->is_taken && !tell({SHADOWPROF_GAP, 0, 0, 0, 0})) cut();
-  }
+void PluginCollector::on(trace::GapReason) {
+  if (stream_->is_taken && !tell({SHADOWPROF_GAP, 0, 0, 0, 0})) cut();
 }
 
 size_t PluginCollector::take(std::span<const Word> words) {
   const Word id = words[0];
-  if (trace::is_special(id)) {
-    const size_t length = trace::special_length(id);
-    if (length == 0 || length > words.size()) return 0;
-    mark(words.first(length));
-    return length;
-  }
+  if (trace::is_special(id)) return trace::take_special(words, [&](const auto& what) { on(what); });
   if (!stream_->is_taken) {
     const size_t length = id < table_.run_count() ? table_.run(RunId(id)).words : 0;
     return length <= words.size() ? length : 0;

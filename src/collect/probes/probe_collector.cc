@@ -54,7 +54,10 @@ class ProbeCollector final : public Collector {
   // The words of the record; 0: it is corrupt.
   size_t take(std::span<const Word> words, ProbeThread& thread);
   void look_at_thread(const trace::Chunk& chunk);
-  void mark(std::span<const Word> record, ProbeThread& thread);
+  void give_up(ProbeThread& thread);
+  void on(ProbeThread& thread, const trace::SampleStart& start);
+  void on(ProbeThread& thread, const trace::SampleEnd& end);
+  void on(ProbeThread& thread, trace::GapReason reason);
   void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
   void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
   void set_latency(uint64_t stamps, ProbeFacts& facts);
@@ -184,45 +187,47 @@ void ProbeCollector::take_run(const ProbedRun& run, const Word* record, ProbeThr
   thread.depart(run);
 }
 
-void ProbeCollector::mark(std::span<const Word> record, ProbeThread& thread) {
-  // Whoever waits will not be told.
-  const auto give_up = [&] {
-    for (const WaitingProbe& waiting : thread.waiting) count(waiting.probe, waiting.facts);
-    thread.waiting.clear();
-  };
-  switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::sample_start:
-      give_up();
-      thread.start_sample(record);
-      // Where nothing is left out a thread begins at its beginning, unless a stack is there.
-      if (!options_.sampled && record.size() <= trace::StackStart::kHeadWords) thread.begin();
-      return;
-    case trace::SpecialKind::sample_end:
-      give_up();
-      thread.forget();
-      // What comes next is a new thread of that number, or a new program.
-      if (!options_.sampled) thread.begin();
-      if (options_.sampled && trace::ends_observation(record)) end_observation();
-      return;
-    case trace::SpecialKind::gap:
-      break;
-  }
-  const auto reason =
-      record.size() > 1 ? static_cast<trace::GapReason>(record[1]) : trace::GapReason::lost;
-  if (reason == trace::GapReason::signal_delivered) return thread.deliver_signal();
-  if (reason == trace::GapReason::signal_returned) return thread.return_from_signal();
-  give_up();
-  if (reason == trace::GapReason::native) return thread.run_natively();
+// Whoever waits will not be told.
+void ProbeCollector::give_up(ProbeThread& thread) {
+  for (const WaitingProbe& waiting : thread.waiting) count(waiting.probe, waiting.facts);
+  thread.waiting.clear();
+}
+
+void ProbeCollector::on(ProbeThread& thread, const trace::SampleStart& start) {
+  give_up(thread);
+  thread.start_sample(start);
+  // Where nothing is left out a thread begins at its beginning, unless a stack is there.
+  if (!options_.sampled && !start.tells_stack()) thread.begin();
+}
+
+void ProbeCollector::on(ProbeThread& thread, const trace::SampleEnd& end) {
+  give_up(thread);
   thread.forget();
+  // What comes next is a new thread of that number, or a new program.
+  if (!options_.sampled) return thread.begin();
+  if (end.ends_observation()) end_observation();
+}
+
+void ProbeCollector::on(ProbeThread& thread, trace::GapReason reason) {
+  switch (reason) {
+    case trace::GapReason::signal_delivered:
+      return thread.deliver_signal();
+    case trace::GapReason::signal_returned:
+      return thread.return_from_signal();
+    case trace::GapReason::native:
+      give_up(thread);
+      return thread.run_natively();
+    case trace::GapReason::lost:
+      give_up(thread);
+      return thread.forget();
+  }
 }
 
 size_t ProbeCollector::take(std::span<const Word> words, ProbeThread& thread) {
   const Word id = words[0];
   if (id >= limits::kMaxRuns) [[unlikely]] {
-    const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
-    if (length == 0 || length > words.size()) return 0;
-    mark(words.first(length), thread);
-    return length;
+    if (!trace::is_special(id)) return 0;
+    return trace::take_special(words, [&](const auto& what) { on(thread, what); });
   }
   const ProbedRun* const run = plans_.run(RunId(id));
   if (run == nullptr || run->words > words.size()) return 0;

@@ -12,7 +12,7 @@
 
 #include "collect/probes/probe_plan.h"
 #include "collect/probes/probe_stacks.h"
-#include "trace/record.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -34,15 +34,13 @@ class ProbeThread {
   void forget() { *this = {}; }
   // Or that it begins here: nobody has called it.
   void begin() { is_whole_ = true; }
-  void start_sample(std::span<const trace::Word> record) {
+  void start_sample(const trace::SampleStart& start) {
     forget();
-    if (record.size() < trace::StackStart::kHeadWords + 1) return;
-    // The innermost caller comes first.
-    for (size_t at = record.size(); at >= trace::StackStart::kHeadWords + 1 + 2; at -= 2) {
-      const uint64_t caller = record[at - 2] | uint64_t{record[at - 1]} << 32;
-      if ((caller & trace::StackStart::kExactCaller) == 0) call(caller);
+    for (size_t i = start.callers(); i-- > 0;) {
+      const trace::SampleStart::Caller caller = start.caller(i);
+      if (!caller.is_exact) call(caller.address);
     }
-    is_whole_ = (record[trace::StackStart::kHeadWords] & trace::StackStart::kWhole) != 0;
+    is_whole_ = start.is_whole();
   }
 
   // A run begins at `start`. What comes before its events.

@@ -10,7 +10,7 @@
 #include "collect/regions/region_marks.h"
 #include "collect/regions/stack_region.h"
 #include "decoder/insn.h"
-#include "trace/record.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -71,7 +71,9 @@ class RegionFilter final : public Collector {
   void step(Thread& thread, const RunFacts& run, std::span<const Word> record);
   void pass_border(Thread& thread, const RunFacts& run);
   void pass_mark(Thread& thread, Mark mark);
-  void take_gap(Thread& thread, std::span<const Word> record);
+  void on(Thread& thread, trace::GapReason reason);
+  void on(Thread& thread, const trace::SampleStart& start);
+  void on(Thread& thread, const trace::SampleEnd& end);
   void meet(RunId id);
   void look_at_code(const trace::Run& run, RunFacts& facts) const;
 
@@ -178,35 +180,35 @@ void RegionFilter::take_run(Thread& thread, RunFacts& run, std::span<const Word>
   if (run.mark != Mark::none) pass_mark(thread, run.mark);
 }
 
-void RegionFilter::take_gap(Thread& thread, std::span<const Word> record) {
-  switch (static_cast<trace::GapReason>(record[1])) {
+void RegionFilter::on(Thread& thread, trace::GapReason reason) {
+  switch (reason) {
     case trace::GapReason::signal_delivered:
-      thread.stack.signal_delivered();
-      break;
+      return thread.stack.signal_delivered();
     case trace::GapReason::signal_returned:
       thread.stack.signal_returned();
       if (options_.kind == RegionKind::function && !thread.stack.is_open()) close(thread);
-      break;
+      return;
     case trace::GapReason::native:
     case trace::GapReason::lost:
-      thread.stack.gap();
-      break;
+      return thread.stack.gap();
   }
-  if (thread.open) pass(record);
+}
+
+void RegionFilter::on(Thread& thread, const trace::SampleStart&) {
+  close(thread);
+  thread = {};
+}
+
+// What comes next is another thread, or another program.
+void RegionFilter::on(Thread& thread, const trace::SampleEnd&) {
+  close(thread);
+  thread = {};
 }
 
 size_t RegionFilter::take_special(Thread& thread, std::span<const Word> words) {
-  const size_t length = trace::special_length(words[0]);
-  if (length == 0 || length > words.size()) return 0;
-  switch (trace::special_kind(words[0])) {
-    case trace::SpecialKind::gap:
-      if (length < 2) return 0;
-      take_gap(thread, words.first(length));
-      break;
-    default:  // another thread, or another program
-      close(thread);
-      thread = {};
-  }
+  const auto say = [&](const auto& what) { on(thread, what); };
+  const size_t length = trace::take_special(words, say);
+  if (length != 0 && thread.open) pass(words.first(length));
   return length;
 }
 

@@ -105,8 +105,9 @@ void ValueCollector::State::read(const trace::Chunk& chunk, size_t window_words)
     }
     const Word id = *at;
     if (trace::is_special(id)) {
-      const size_t length = trace::special_length(id);
-      if (length == 0 || length > static_cast<size_t>(end - at) || !special({at, length})) {
+      const std::span left(at, static_cast<size_t>(end - at));
+      const size_t length = trace::take_special(left, [&](const auto& what) { on(what); });
+      if (length == 0) {
         corrupt_chunks++;
         return;
       }
@@ -357,39 +358,32 @@ void ValueCollector::State::sample_began(uint64_t number) {
   open_number = std::max(open_number, number);
 }
 
-bool ValueCollector::State::special(std::span<const Word> record) {
-  switch (trace::special_kind(record[0])) {
-    case trace::SpecialKind::sample_start:
-      sample_began(trace::sample_number(record));
-      sink.end_all();
-      *current = {};
-      return true;
-    case trace::SpecialKind::sample_end:
-      if (options.errors && trace::ends_observation(record))
-        end_sample();
-      else
-        sink.end_all();
-      *current = {};
-      return true;
-    case trace::SpecialKind::gap:
-      if (record.size() < 2) return false;
-      current->known = current->live = 0;
-      current->call = nullptr;
-      switch (static_cast<trace::GapReason>(record[1])) {
-        case trace::GapReason::signal_delivered:
-          current->sites.enter_handler();
-          break;
-        case trace::GapReason::signal_returned:
-          current->sites.leave_handler();
-          break;
-        case trace::GapReason::native:
-        case trace::GapReason::lost:
-          current->sites.lose_track();
-          break;
-      }
-      return true;
+void ValueCollector::State::on(const trace::SampleStart& start) {
+  sample_began(start.number());
+  sink.end_all();
+  *current = {};
+}
+
+void ValueCollector::State::on(const trace::SampleEnd& end) {
+  if (options.errors && end.ends_observation())
+    end_sample();
+  else
+    sink.end_all();
+  *current = {};
+}
+
+void ValueCollector::State::on(trace::GapReason reason) {
+  current->known = current->live = 0;
+  current->call = nullptr;
+  switch (reason) {
+    case trace::GapReason::signal_delivered:
+      return current->sites.enter_handler();
+    case trace::GapReason::signal_returned:
+      return current->sites.leave_handler();
+    case trace::GapReason::native:
+    case trace::GapReason::lost:
+      return current->sites.lose_track();
   }
-  return false;
 }
 
 }  // namespace shadowprof::collect

@@ -22,6 +22,7 @@
 #include "collect/values/value_entry.h"
 #include "decoder/divisor.h"
 #include "decoder/insn.h"
+#include "trace/special_record.h"
 
 namespace shadowprof::collect {
 
@@ -208,7 +209,9 @@ struct ValueCollector::State {
   void switch_to(Tid tid);
   void sample_began(uint64_t number);
   void end_sample();
-  bool special(std::span<const trace::Word> record);
+  void on(const trace::SampleStart& start);
+  void on(const trace::SampleEnd& end);
+  void on(trace::GapReason reason);
 
   // When a run is first seen (value_plan.cc).
   void start_run(RunId id);
