@@ -19,7 +19,7 @@
 #include "collect/weights/sample_series.h"
 #include "profile/profile.h"
 #include "ptrace/wait.h"
-#include "shadow/program.h"
+#include "shadow/pause.h"
 #include "trace/code_shares.h"
 
 namespace shadowprof::sample {

@@ -31,7 +31,7 @@
 #include "sample/written_pages.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
-#include "shadow/program.h"
+#include "shadow/pause.h"
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"

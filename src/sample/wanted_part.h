@@ -17,7 +17,7 @@
 
 #include "kernel/proc.h"
 #include "sample/named_functions.h"
-#include "shadow/program.h"
+#include "shadow/pause.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::sample {

@@ -23,7 +23,7 @@
 #include "ptrace/remote_syscall.h"
 #include "ptrace/tracee.h"
 #include "shadow/descriptors.h"
-#include "shadow/program.h"
+#include "shadow/pause.h"
 
 namespace shadowprof::shadow {
 

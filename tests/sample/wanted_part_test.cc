@@ -9,7 +9,7 @@
 #include <ctime>
 
 #include "base/pipe.h"
-#include "shadow/program.h"
+#include "shadow/pause.h"
 
 volatile int wanted_part_goes_on = 1;
 volatile int wanted_part_begins = -1;  // a descriptor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "shadow/program.h"
+#include "shadow/pause.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
