@@ -178,6 +178,7 @@ class Plan {
   double fork_jitter_ = 1;     // of that time
   double first_fork_s_ = 0;
   double seen_used_s_ = 0;     // of the program when it was sampled last
+  double warm_at_s_ = 0;       // a replica's next long stretch
   bool in_its_place_ = false;  // the next one is for one that ended
   unsigned looks_for_core_ = 0;  // in a row that found none idle when a fork was due
   double looks_for_core_at_s_ = 0;  // again

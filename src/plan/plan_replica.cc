@@ -133,6 +133,10 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
              : lasts             ? Why::follows
                                  : Why::short_life;
   step.native_s = between_s(s, prices) * jitter(random_);
+  if (lasts && s.now_s >= warm_at_s_) {
+    step.native_s = std::max(step.native_s, kWarmBetween_s);
+    warm_at_s_ = s.now_s + kWarmEvery_s * jitter(random_);
+  }
   step.length_s = (present_.is_cheap ? kSampleOfCheapFork_s : kSample_s) * jitter(random_);
   present_.works = true;
   present_.went_on_age_s = idle.age_s;

@@ -117,6 +117,7 @@ void ShadowRun::add_up(Sample& sample) {
   counts_.fragments += done.fragments;
   add_counters(shadow::kReplicaStops, counts_, done);
   counts_.translation_s += done.translation_s;
+  counts_.warm_gain += done.warm_gain;
   counts_.guest_s += sample.executor->guest_seconds();
   counts_.engine_cpu_s += sample.executor->processor().used;
   if (!sample.executor->in_our_process()) {

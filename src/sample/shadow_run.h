@@ -106,6 +106,7 @@ struct ShadowRunCounts : shadow::ReplicaStops, Attempts {
   double translation_s = 0;
   double engine_cpu_s = 0;   // of those who executed samples
   double guest_s = 0;        // on their clocks, if they have any
+  shadow::WarmGain warm_gain;
   double replica_cpu_s = 0;  // of replicas among them
   std::vector<double> pauses;
   profile::Timeline timeline;

@@ -364,7 +364,12 @@ void ShadowStretch::name_and_fill() {
   done.follows = request_.follow;
   done.assumed_speeds = weights_.assume_speeds() || !request_.only.empty();
   if (only_) done.part = only_->share_of_time();
-  done.instructions_per_s = weights_.replicas().instructions_per_second();
+  const collect::SampleSeries& replicas = weights_.replicas();
+  done.instructions_per_s = replicas.instructions_per_second();
+  const shadow::WarmGain& gain = sampled_->counts().warm_gain;
+  if (replicas.tell_native_speeds()) done.instructions_per_s *= gain.ratio();
+  detail("with warm caches {:.2f} times as fast as in usual native stretches ({} long ones)",
+         gain.ratio(), gain.stretches());
   fill_sampled(done, *pipeline_, profile_);
   name_functions(profile_, table_,
                  {.top = request_.top,

@@ -34,6 +34,7 @@
 #include "ptrace/wait_status.h"
 #include "shadow/engine_clock.h"
 #include "shadow/outcome.h"
+#include "shadow/warm_gain.h"
 #include "trace/code_shares.h"
 #include "trace/record.h"
 
@@ -61,6 +62,7 @@ struct ExecutorCounts : ReplicaStops {
   // Between samples, where passes of a branch say how many there were (native_pace.h).
   double paced_instructions = 0;
   double paced_s = 0;
+  WarmGain warm_gain;
   double native_s = 0;  // that it executed its program between samples
   double recorded_s = 0;  // that samples took, by the clock
   double translation_s = 0;

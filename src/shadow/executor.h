@@ -126,8 +126,8 @@ class Executor : public Execution {
   bool goes_on_with_sample(double recorded_s);
   void stop_between(const Registers& guest);
   bool count_branches(double native_s);
-  double warm_up_s() const;
-  void begin_to_count();
+  void choose_looks();
+  void take_look();
   bool take_passes(double native_s);
   void look_at_rest();
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
@@ -193,16 +193,18 @@ class Executor : public Execution {
   NativePace::Sample paced_;  // the present one
   BranchCounter branches_;
   bool cannot_count_ = false;
-  // When those of a native stretch began to count.
+  // When the branches' passes are looked at in a native stretch, and those up to now.
+  std::vector<double> looks_at_s_;
   struct Passes {
     std::vector<uint64_t> of_each;
     double native_s = 0;
   };
-  std::optional<Passes> counted_from_;
-  // What was executed natively, and a pace check is still to judge.
+  std::vector<Passes> looks_;
+  std::optional<PacedTime> speed_between(const Passes& from, const Passes& to) const;
+  // What a pace check is still to judge: of any stretch, and with warm caches of a long one.
   struct Stretch {
-    double seconds = 0;
-    double instructions = 0;
+    PacedTime usual;
+    std::optional<PacedTime> warm;
   };
   std::optional<Stretch> paced_stretch_;
 

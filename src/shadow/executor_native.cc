@@ -36,8 +36,13 @@ constexpr unsigned kMostPieces = 8;
 constexpr int kUserDispatch = 2;
 // Shorter stretches are mostly what comes of stops.
 constexpr double kLeastPaced_s = 0.0003;
-// The beginning of a stretch, in which no branches are counted.
+// At first the replica is slow: its last sample has taken caches and predictors. So passes are
+// counted in the second half of a stretch; in one that is long, beside that, in the part that is
+// the second half of a usual one.
 constexpr double kWarmUpShare = 0.5;
+constexpr double kUsual_s = 0.003;
+constexpr double kLong_s = 0.01;
+static_assert(kUsual_s < kWarmUpShare * kLong_s);
 constexpr double kLeastCounted_s = 0.0001;
 constexpr const char* kCodeIsGone = "code that was executed natively is gone";
 
@@ -136,7 +141,8 @@ void Executor::proceed(const NextSample& next) {
   phase_ = Phase::native;
   calls_.goes_on();
   clock_.start(EngineClock::Of::native, tid(), budget_.price, work());
-  deadline_.start(branches_.is_attached() ? warm_up_s() : next_.native_s);
+  choose_looks();
+  deadline_.start(looks_at_s_.empty() ? next_.native_s : looks_at_s_.front());
   current().registers = stopped_;
   current().in_engine = false;
   (void)run_other_thread();  // this one can go on, if no other can
@@ -156,30 +162,45 @@ bool Executor::count_branches(double native_s) {
   return cannot_count_ || branches_.attach(branches);
 }
 
-// At first the replica is slow: its last sample has taken caches and predictors.
-double Executor::warm_up_s() const {
-  return kWarmUpShare * next_.native_s;
+void Executor::choose_looks() {
+  if (!branches_.is_attached()) return;
+  if (next_.native_s >= kLong_s) looks_at_s_ = {kWarmUpShare * kUsual_s, kUsual_s};
+  looks_at_s_.push_back(kWarmUpShare * next_.native_s);
 }
 
-void Executor::begin_to_count() {
+// Where passes cannot be read the stretch is not looked at.
+void Executor::take_look() {
   auto passes = branches_.passes();
-  if (passes) counted_from_ = Passes{std::move(*passes), guest_time()};
+  if (passes)
+    looks_.push_back({std::move(*passes), guest_time()});
+  else
+    looks_at_s_.clear();
+}
+
+std::optional<PacedTime> Executor::speed_between(const Passes& from, const Passes& to) const {
+  const double native_s = to.native_s - from.native_s;
+  if (native_s < kLeastCounted_s) return std::nullopt;
+  std::vector<uint64_t> passes = to.of_each;
+  uint64_t all = 0;
+  for (size_t k = 0; k < passes.size(); k++) all += passes[k] -= from.of_each[k];
+  const auto instructions = space_.pace().instructions(passes);
+  if (!instructions) return std::nullopt;
+  const double counting_s = NativePace::kPass_s * static_cast<double>(all);
+  return PacedTime{*instructions, EngineClock::without(native_s, counting_s)};
 }
 
 // The native stretch is over. False: and so is the replica.
 bool Executor::take_passes(double native_s) {
-  const auto from = std::exchange(counted_from_, std::nullopt);
+  const auto looks = std::exchange(looks_, {});
+  const bool were_all = looks.size() == std::exchange(looks_at_s_, {}).size();
   if (!branches_.is_attached()) return true;
   auto passes = branches_.passes();
   if (!passes || !branches_.detach()) return false;
-  const bool is_long = from && native_s - from->native_s >= kLeastCounted_s;
-  if (!is_long || threads_.size() > 1) return true;
-  uint64_t all = 0;
-  for (size_t k = 0; k < passes->size(); k++) all += (*passes)[k] -= from->of_each[k];
-  const auto instructions = space_.pace().instructions(*passes);
-  if (!instructions) return true;
-  const double counting_s = NativePace::kPass_s * static_cast<double>(all);
-  paced_stretch_ = {EngineClock::without(native_s - from->native_s, counting_s), *instructions};
+  if (looks.empty() || !were_all || threads_.size() > 1) return true;
+  const Passes end{std::move(*passes), native_s};
+  const bool is_long = looks.size() > 1;
+  const auto usual = speed_between(looks.front(), is_long ? looks[1] : end);
+  if (usual) paced_stretch_ = {*usual, is_long ? speed_between(looks.back(), end) : std::nullopt};
   return true;
 }
 
@@ -190,8 +211,9 @@ void Executor::judge_stretch() {
   if (!stretch || state.pace_to == 0) return;
   const auto ticks = static_cast<uint32_t>(state.pace_to - state.pace_from);
   if (!space_.pace().checks().was_undisturbed(ticks)) return;
-  counts_.paced_s += stretch->seconds;
-  counts_.paced_instructions += stretch->instructions;
+  counts_.paced_s += stretch->usual.seconds;
+  counts_.paced_instructions += stretch->usual.instructions;
+  if (stretch->warm) counts_.warm_gain.add(stretch->usual.speed(), stretch->warm->speed());
 }
 
 void Executor::look_at_rest() {
@@ -200,9 +222,9 @@ void Executor::look_at_rest() {
 }
 
 void Executor::look_at_native_clock() {
-  if (branches_.is_attached() && !counted_from_) {
-    if (!has_run_for(warm_up_s())) return;
-    begin_to_count();
+  while (looks_.size() < looks_at_s_.size()) {
+    if (!has_run_for(looks_at_s_[looks_.size()])) return;
+    take_look();
   }
   if (!has_run_for(next_.native_s)) return;
   native_is_over_ = true;

@@ -144,7 +144,7 @@ bool NativePace::count_another() {
     if (candidate.passes <= most && candidate.passes > best.passes) best = candidate;
   if (best.passes < kFewestPasses) return false;
   branches_.push_back(best.branch);
-  passed_.emplace_back();
+  passed_.assign(branches_.size(), {});
   looked_at_ = before_passes_ = 0;
   list_of_.assign(list_of_.size(), kUnknown);
   lists_.resize(2);
@@ -163,7 +163,7 @@ std::optional<double> NativePace::instructions(std::span<const uint64_t> passes)
     sum += instructions;
     if (passed_[k].passes >= kWellKnownPasses) well_known += instructions;
   }
-  if (well_known < kKnownShare * sum) return std::nullopt;
+  if (sum == 0 || well_known < kKnownShare * sum) return std::nullopt;
   return sum;
 }
 

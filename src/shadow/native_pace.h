@@ -40,6 +40,13 @@ struct CountedBranch {
   GuestAddr target;  // where it leads when it is passed
 };
 
+// What was executed natively, in so many seconds.
+struct PacedTime {
+  double instructions = 0;
+  double seconds = 0;
+  double speed() const { return seconds > 0 ? instructions / seconds : 0; }
+};
+
 class NativePace {
  public:
   static constexpr size_t kMostBranches = 16;
@@ -65,8 +72,8 @@ class NativePace {
 
   // They are never taken back.
   const std::vector<CountedBranch>& branches() const { return branches_; }
-  // Instructions natively with so many passes of each of the first branches. Nothing: there is too
-  // much code in which none is passed.
+  // Instructions natively with so many passes of each of the first branches. Nothing: none was
+  // passed, or there is too much code in which none is.
   std::optional<double> instructions(std::span<const uint64_t> passes) const;
 
  private:
@@ -93,8 +100,8 @@ class NativePace {
   const trace::BlockTable& table_;
   PaceChecks checks_;
   std::vector<CountedBranch> branches_;
+  // Since the last branch was added, as that divides what lies between passes of the others.
   std::vector<Passed> passed_;  // of each
-  // Since the last branch was added: in all, and before passes.
   uint64_t looked_at_ = 0;
   uint64_t before_passes_ = 0;
   Bare bare_;

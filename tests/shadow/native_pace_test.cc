@@ -107,6 +107,29 @@ TEST_CASE("code without a counted branch gets one") {
   CHECK(*instructions == doctest::Approx(truth).epsilon(0.02));
 }
 
+TEST_CASE("a branch that is added divides what lies between passes of the others") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  const auto in_turns = [&](unsigned times) {
+    for (unsigned i = 0; i < times; i++) {
+      program.execute(program.first, 1, 12);
+      program.execute(program.second, 1, 40);
+    }
+    program.end_sample(pace);
+  };
+  in_turns(20'000);
+  REQUIRE(pace.branches().size() == 1);
+  program.execute(program.second, 400, 40);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 2);
+  in_turns(1000);
+  const std::array<uint64_t, 2> passes{5000, 5000};
+  const double truth = TwoLoops::instructions(5000, 12) + TwoLoops::instructions(5000, 40);
+  const auto instructions = pace.instructions(passes);
+  REQUIRE(instructions);
+  CHECK(*instructions == doctest::Approx(truth).epsilon(0.02));
+}
+
 TEST_CASE("where most code passes no branch nothing is known") {
   TwoLoops program;
   NativePace pace(program.table);
@@ -119,6 +142,14 @@ TEST_CASE("where most code passes no branch nothing is known") {
   }
   const std::array<uint64_t, 1> passes{100};
   CHECK_FALSE(pace.instructions(passes));
+}
+
+TEST_CASE("without a pass nothing is known") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 1000, 12);
+  program.end_sample(pace);
+  CHECK_FALSE(pace.instructions(std::array<uint64_t, 1>{0}));
 }
 
 TEST_CASE("a branch that samples have hardly passed says nothing") {

@@ -136,6 +136,8 @@ class SampleSeries {
   // their weights take it for equally fast.
   enum class Speeds { alike, told, assumed };
   Speeds speeds_are() const;
+  // Speeds are those of native stretches.
+  bool tell_native_speeds() const { return natively_; }
   // The program's; 0: the samples do not say how fast it was.
   double instructions_per_second() const;
   // How far what they say of the code is off by chance, squared.
