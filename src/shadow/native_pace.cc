@@ -152,8 +152,9 @@ bool NativePace::count_another() {
 }
 
 std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {
-  if (static_cast<double>(before_passes_) < kKnownShare * static_cast<double>(looked_at_))
-    return std::nullopt;
+  const auto looked_at = static_cast<double>(looked_at_);
+  const bool is_known = static_cast<double>(before_passes_) >= kKnownShare * looked_at;
+  if (passes.size() != branches_.size() || !is_known) return std::nullopt;
   double sum = 0, well_known = 0;
   for (size_t k = 0; k < passes.size(); k++) {
     if (passed_[k].passes == 0) continue;

@@ -72,8 +72,8 @@ class NativePace {
 
   // They are never taken back.
   const std::vector<CountedBranch>& branches() const { return branches_; }
-  // Instructions natively with so many passes of each of the first branches. Nothing: none was
-  // passed, or there is too much code in which none is.
+  // Instructions natively with so many passes of each branch. Nothing: none was passed, there is
+  // too much code in which none is, or another is counted by now.
   std::optional<double> instructions(std::span<const uint64_t> passes) const;
 
  private:

@@ -144,6 +144,16 @@ TEST_CASE("where most code passes no branch nothing is known") {
   CHECK_FALSE(pace.instructions(passes));
 }
 
+TEST_CASE("passes from before another branch was counted say nothing") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 1000, 12);
+  program.execute(program.second, 400, 40);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 2);
+  CHECK_FALSE(pace.instructions(std::array<uint64_t, 1>{1000}));
+}
+
 TEST_CASE("without a pass nothing is known") {
   TwoLoops program;
   NativePace pace(program.table);
