@@ -17,7 +17,8 @@ constexpr uint64_t kLongAway = 30'000;
 // Such code is looked at for so many.
 constexpr uint64_t kEnoughBare = 100'000;
 constexpr uint64_t kFewestPasses = 3;
-// From one pass to the next: so many instructions take a hundred nanoseconds.
+// From one pass to the next where a branch begins to be counted: so many instructions take a
+// hundred nanoseconds.
 constexpr uint64_t kLeastDistance = 300;
 // So much of the instructions is before passes, and natively before passes of branches that samples
 // have passed as often as this: of others it is not known what lies between two passes.
@@ -157,12 +158,12 @@ std::optional<double> NativePace::instructions(std::span<const uint64_t> passes)
   if (passes.size() != branches_.size() || !is_known) return std::nullopt;
   double sum = 0, well_known = 0;
   for (size_t k = 0; k < passes.size(); k++) {
-    if (passed_[k].passes == 0) continue;
-    const double instructions = static_cast<double>(passes[k]) *
-                                static_cast<double>(passed_[k].instructions) /
-                                static_cast<double>(passed_[k].passes);
+    const auto [known, before] = passed_[k];
+    const double distance = known == 0 ? static_cast<double>(kLeastDistance)
+                                       : static_cast<double>(before) / static_cast<double>(known);
+    const double instructions = static_cast<double>(passes[k]) * distance;
     sum += instructions;
-    if (passed_[k].passes >= kWellKnownPasses) well_known += instructions;
+    if (known >= kWellKnownPasses) well_known += instructions;
   }
   if (sum == 0 || well_known < kKnownShare * sum) return std::nullopt;
   return sum;

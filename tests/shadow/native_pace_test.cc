@@ -154,6 +154,23 @@ TEST_CASE("passes from before another branch was counted say nothing") {
   CHECK_FALSE(pace.instructions(std::array<uint64_t, 1>{1000}));
 }
 
+TEST_CASE("where branches are passed that no sample has passed nothing is known") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 1000, 12);
+  program.end_sample(pace);
+  NativePace::Sample sample;
+  while (pace.branches().size() == 1) {
+    program.execute(program.second, 1, 40);
+    pace.note(sample, std::exchange(program.words, {}));
+  }
+  pace.end(sample);
+  program.execute(program.first, 1000, 12);
+  program.end_sample(pace);
+  CHECK(pace.instructions(std::array<uint64_t, 2>{1000, 0}));
+  CHECK_FALSE(pace.instructions(std::array<uint64_t, 2>{1000, 1000}));
+}
+
 TEST_CASE("without a pass nothing is known") {
   TwoLoops program;
   NativePace pace(program.table);
