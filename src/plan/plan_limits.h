@@ -79,11 +79,6 @@ static_assert(kSampleOfCheapFork_s < kSample_s && kSample_s < kFirstLength_s);
 // core it rests for no longer, and asks again.
 inline constexpr double kLeastBetween_s = 0.003;
 inline constexpr double kLongestBetween_s = 0.08;
-// Now and then it is so long that its caches are warm for half of it, which tells how fast the
-// program is.
-inline constexpr double kWarmBetween_s = 0.015;
-inline constexpr double kWarmEvery_s = 0.5;
-static_assert(kLeastBetween_s < kWarmBetween_s && kWarmBetween_s < kLongestBetween_s);
 // One that cannot follow its program executes natively for this share of what it records.
 inline constexpr double kBetweenShare = 0.25;
 // One that follows may lose this share of its lifetime.

@@ -7,6 +7,14 @@
 #include "plan/plan.h"
 
 namespace shadowprof::plan {
+namespace {
+
+// So long its caches are warm for half of the time, which tells how fast the program is.
+constexpr double kWarmBetween_s = 0.015;
+constexpr double kWarmEvery_s = 1;
+static_assert(kLeastBetween_s < kWarmBetween_s && kWarmBetween_s < kLongestBetween_s);
+
+}  // namespace
 
 double Plan::lost_in_caches_s(double worked_s, double executed_s, double copied_pages,
                               const Prices& prices) const {
