@@ -9,7 +9,7 @@
 namespace shadowprof::plan {
 namespace {
 
-// So long its caches are warm for half of the time, which tells how fast the program is.
+// Behind so long its caches are warm for as long again, which tells how fast the program is.
 constexpr double kWarmBetween_s = 0.015;
 constexpr double kWarmEvery_s = 1;
 static_assert(kLeastBetween_s < kWarmBetween_s && kWarmBetween_s < kLongestBetween_s);
@@ -141,8 +141,9 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
              : lasts             ? Why::follows
                                  : Why::short_life;
   step.native_s = between_s(s, prices) * jitter(random_);
-  if (lasts && s.now_s >= warm_at_s_) {
-    step.native_s = std::max(step.native_s, kWarmBetween_s);
+  step.warms_up = lasts && step.native_s < kWarmBetween_s && s.now_s >= warm_at_s_;
+  if (step.warms_up) {
+    step.native_s = kWarmBetween_s;
     warm_at_s_ = s.now_s + kWarmEvery_s * jitter(random_);
   }
   step.length_s = (present_.is_cheap ? kSampleOfCheapFork_s : kSample_s) * jitter(random_);

@@ -38,6 +38,7 @@ struct Step {
   Why why = Why::budget_spent;
   double at_s = 0;      // wait, rest: until then
   double native_s = 0;  // go_on: natively for so long, on the replica's clock
+  bool warms_up = false;  // go_on: for longer than usual, so that its caches are warm in the end
   double length_s = 0;  // fork, go_on: the sample's, on the replica's clock
 };
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr int kLowestPriority = 19;
 constexpr double kMilliseconds_per_s = 1e3;
-
 constexpr int kEndPatience_ms = 10'000;  // for a file system that is slow to let go of it
 
 // A copy's child outlives the copy, which is waited for at once: so no report of it comes later,

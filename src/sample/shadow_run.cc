@@ -232,8 +232,10 @@ void ShadowRun::proceed(Sample& sample, const plan::Step& step) {
   sample.sample_began = now + step.native_s;
   sample.went_on_age = now - sample.forked_at;
   sample.has_worked = true;
-  sample.executor->proceed(
-      {.native_s = step.native_s, .seconds = step.length_s, .number = sample.numbers->number()});
+  sample.executor->proceed({.native_s = step.native_s,
+                            .warms_up = step.warms_up,
+                            .seconds = step.length_s,
+                            .number = sample.numbers->number()});
 }
 
 // Each reason once between two forks.

@@ -368,8 +368,9 @@ void ShadowStretch::name_and_fill() {
   done.instructions_per_s = replicas.instructions_per_second();
   const shadow::WarmGain& gain = sampled_->counts().warm_gain;
   if (replicas.tell_native_speeds()) done.instructions_per_s *= gain.ratio();
-  detail("with warm caches {:.2f} times as fast as in usual native stretches ({} long ones)",
-         gain.ratio(), gain.stretches());
+  if (gain.stretches() != 0)
+    detail("with warm caches {:.2f} times as fast as in usual native stretches ({} long ones)",
+           gain.ratio(), gain.stretches());
   fill_sampled(done, *pipeline_, profile_);
   name_functions(profile_, table_,
                  {.top = request_.top,

@@ -78,6 +78,7 @@ struct ExecutorCounts : ReplicaStops {
 struct NextSample {
   double rest_s = 0;  // 0: it does not
   double native_s = 0;
+  bool warms_up = false;  // native_s is more than usual, for WarmGain
   double seconds = 0;
   uint64_t number = 0;  // as Budget::sample_number
 };

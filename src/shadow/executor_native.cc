@@ -37,12 +37,10 @@ constexpr int kUserDispatch = 2;
 // Shorter stretches are mostly what comes of stops.
 constexpr double kLeastPaced_s = 0.0003;
 // At first the replica is slow: its last sample has taken caches and predictors. So passes are
-// counted in the second half of a stretch; in one that is long, beside that, in the part that is
-// the second half of a usual one.
+// counted in the second half of a stretch; where that is long, beside that, in the part that is the
+// second half of a usual one.
 constexpr double kWarmUpShare = 0.5;
 constexpr double kUsual_s = 0.003;
-constexpr double kLong_s = 0.01;
-static_assert(kUsual_s < kWarmUpShare * kLong_s);
 constexpr double kLeastCounted_s = 0.0001;
 constexpr const char* kCodeIsGone = "code that was executed natively is gone";
 
@@ -163,8 +161,10 @@ bool Executor::count_branches(double native_s) {
 }
 
 void Executor::choose_looks() {
+  looks_.clear();
+  looks_at_s_.clear();
   if (!branches_.is_attached()) return;
-  if (next_.native_s >= kLong_s) looks_at_s_ = {kWarmUpShare * kUsual_s, kUsual_s};
+  if (next_.warms_up) looks_at_s_ = {kWarmUpShare * kUsual_s, kUsual_s};
   looks_at_s_.push_back(kWarmUpShare * next_.native_s);
 }
 

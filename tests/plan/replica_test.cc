@@ -131,6 +131,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("now and then one that lasts executes until its caches are warm") {
+  Life life;
+  life.recording_s = 0.0001;
+  const double end_s = life.s.now_s + 20;
+  unsigned long_ones = 0;
+  while (life.s.now_s < end_s) {
+    const Step step = life.next();
+    long_ones += step.warms_up;
+    if (step.warms_up) CHECK(step.native_s > 2 * kLeastBetween_s);
+    life.carry_out(step);
+  }
+  CHECK(long_ones > 10);
+  CHECK(long_ones < 40);
+  Life with_threads;
+  with_threads.s.can_be_followed = false;
+  CHECK_FALSE(with_threads.next().warms_up);
+}
+
 TEST_CASE("one that lasts ends when it costs more than is left of the budget") {
   Life life({}, 100);
   life.s.used_s = 100;
