@@ -21,6 +21,7 @@ void Engine::run_for_a_moment(Tid tid, const Registers& start) {
   GuestThread* t = guests_.find(tid);
   if (t == nullptr || !t->holding) return;
   t->hold_start = start;
+  t->storm.begins(tid);
   std::this_thread::sleep_for(t->storm.moment());
   (void)t->tracee.interrupt_if_alive();
 }
@@ -29,7 +30,7 @@ void Engine::run_for_a_moment(Tid tid, const Registers& start) {
 void Engine::on_moment_over(GuestThread& t) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return;
-  const bool has_run = !machine::same_place(regs, t.hold_start);
+  const bool has_run = !machine::same_place(regs, t.hold_start) || t.storm.has_run(t.tracee.tid());
   if (has_run || !t.storm.lengthen()) {
     end_hold(t);
     return resume(t);

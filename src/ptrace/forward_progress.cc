@@ -30,7 +30,7 @@ void ForwardProgress::end_hold(Tracee thread, const WaitStatus& status,
   holding_ = false;
   (void)thread.set_signal_mask_if_alive(own_mask_);
   hold_again_ = status.is_event(StopEvent::stop) && machine::same_place(registers, last_) &&
-                count_.lengthen();
+                !count_.has_run(thread.tid()) && count_.lengthen();
   if (!hold_again_) count_.end_moments();
 }
 
@@ -71,6 +71,7 @@ std::optional<std::chrono::microseconds> ForwardProgress::begin_hold(Tracee thre
       !thread.set_signal_mask_if_alive(hold_signals(own_mask_)))
     return std::nullopt;
   holding_ = true;
+  count_.begins(thread.tid());
   return count_.moment();
 }
 

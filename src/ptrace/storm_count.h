@@ -4,11 +4,16 @@
 //
 //   note()         at each signal that stops it
 //   is_storm()     it gets a moment of its own behind the next handler, of moment()
-//   lengthen()     the moment is over: whether it gets another one at once, twice as long
+//   begins()       the moment
+//   has_run()      the moment is over: it has executed code of its own, wherever it is
+//   lengthen()     it has not: whether it gets another moment at once, twice as long
 //   end_moments()  it has got on, or something else has ended the moment
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+
+#include "kernel/proc.h"
 
 namespace shadowprof::ptrace {
 
@@ -25,6 +30,13 @@ class StormCount {
   bool is_storm() const { return left_ != 0; }
 
   std::chrono::microseconds moment() const { return kMoment * (1u << rounds_); }
+  void begins(Tid thread) { used_ns_ = used_ns_of(thread); }
+  // A loop that waits for a word of memory is where it was, with the same registers; the processor
+  // time that it has used tells. To go on and to stop takes some microseconds of that.
+  bool has_run(Tid thread) const {
+    const std::chrono::nanoseconds used(used_ns_of(thread) - used_ns_);
+    return used >= moment() / 2;
+  }
   // It may have waited for a processor all the time.
   bool lengthen() {
     if (rounds_ == kMostRounds) return false;
@@ -34,6 +46,11 @@ class StormCount {
   void end_moments() { rounds_ = 0; }
 
  private:
+  static uint64_t used_ns_of(Tid thread) {
+    const auto times = kernel::read_schedstat(thread);
+    return times ? times->used : 0;
+  }
+
   // A moment takes longer than a delivery: so many signals in one place make a storm, and so many
   // others end it.
   static constexpr unsigned kSamePlaces = 8;
@@ -44,6 +61,7 @@ class StormCount {
   unsigned same_places_ = 0;  // signals in a row that came right where the one before did
   unsigned left_ = 0;         // signals until the storm is taken to be over
   unsigned rounds_ = 0;       // moments in a row in which it has not executed anything
+  uint64_t used_ns_ = 0;      // when the moment began
 };
 
 }  // namespace shadowprof::ptrace
