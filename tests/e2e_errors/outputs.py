@@ -65,7 +65,7 @@ def output_on_a_full_device(b):
 
 def work_of_children_is_not_lost_in_silence(b):
     """Who profiles a shell that has others work is told so, unless -f profiles them."""
-    work = f"{sys.executable} -c 'for i in range(6000000): pass'; :"
+    work = f"{sys.executable} -c 'for i in range(30000000): pass'; :"
     said = "processes that it started had "
     for mode in ("full", "shadow", "burst"):
         outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/bin/sh", "-c", work)
