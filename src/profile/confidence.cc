@@ -33,6 +33,10 @@ double critical_value(uint32_t groups, double level) {
               (((3 * zz + 19) * zz + 17) * zz - 15) / (384 * v * v * v));
 }
 
+double unseen_share(uint32_t groups) {
+  return groups == 0 ? 1 : 1 - std::pow(1 - kConfidenceLevel, 1 / static_cast<double>(groups));
+}
+
 // Degrees of freedom add up. What has none makes the sum unknown, unless it is exact.
 Confidence added(const Confidence& a, const Confidence& b) {
   if (a.exact && b.exact) return {true, 0};

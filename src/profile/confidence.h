@@ -39,6 +39,10 @@ inline constexpr double kConfidenceLevel = 0.95;
 // distribution with groups - 1 degrees of freedom. Infinite for fewer than 2 groups.
 double critical_value(uint32_t groups, double level = kConfidenceLevel);
 
+// What no group has met, or each has met and nothing else, may be so far from 0, or from all: a
+// share p is met by no group in (1 - p) ^ groups of all profiles, which is 1 - kConfidenceLevel.
+double unseen_share(uint32_t groups);
+
 // For two profiles that were put together.
 Confidence added(const Confidence& a, const Confidence& b);
 

@@ -113,9 +113,9 @@ ThreadPart describe_part(const Profile& p, const std::vector<uint32_t>& threads)
 Margin thread_share_error(const Profile& profile, const ThreadRow& thread) {
   if (profile.confidence.exact) return 0;
   if (profile.confidence.groups < 2 || profile.coverage.attributed == 0) return std::nullopt;
-  // No sample met it, which a share p has in one of twenty profiles: (1 - p) ^ samples = 0.05.
-  if (thread.instructions == 0)
-    return 1 - std::pow(0.05, 1 / static_cast<double>(profile.confidence.groups));
+  const bool is_all = thread.instructions == profile.coverage.attributed;
+  if (is_all && profile.threads.size() == 1) return 0;
+  if (is_all || thread.instructions == 0) return unseen_share(profile.confidence.groups);
   return std::min(1.0, critical_value(profile.confidence.groups) *
                            part_of(thread.instructions_error, profile.coverage.attributed));
 }

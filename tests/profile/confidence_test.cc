@@ -22,6 +22,12 @@ TEST_CASE("critical values are those of Student's t distribution") {
   CHECK(std::isinf(critical_value(1)));
 }
 
+TEST_CASE("a share that no group has met is as large as one in twenty profiles misses") {
+  for (const uint32_t groups : {1u, 4u, 100u})
+    CHECK(std::pow(1 - unseen_share(groups), groups) == doctest::Approx(0.05));
+  CHECK(unseen_share(0) == 1);
+}
+
 TEST_CASE("the interval of a share covers the truth as often as it says") {
   constexpr unsigned kSeed = 20261120;
   std::mt19937 random(kSeed);

@@ -80,6 +80,16 @@ TEST_CASE("a thread that no sample met may have a share that few samples miss") 
   CHECK(!thread_share_error(p, p.threads[3]));
 }
 
+TEST_CASE("a thread that all samples met may not be all of the program") {
+  Profile p = three_threads();
+  p.confidence = {.exact = false, .groups = 4};
+  ThreadRow all = p.threads[0];
+  all.instructions = p.coverage.attributed;
+  CHECK(*thread_share_error(p, all) == doctest::Approx(0.527).epsilon(0.01));
+  p.threads.resize(1);
+  CHECK(*thread_share_error(p, all) == 0);
+}
+
 TEST_CASE("the time of some threads is theirs, known as well as their ticks say") {
   Profile p = three_threads();
   p.time.source = "cpu-clock";

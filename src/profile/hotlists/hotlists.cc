@@ -407,7 +407,9 @@ Hotlists make_hotlists(const Profile& profile, size_t limit, const Lookups& look
   // Nothing is known of what no sample met.
   const auto margin_of_met = [&](const auto& f, uint64_t whole) -> Margin {
     if (f.self == 0 && !profile.confidence.exact) return std::nullopt;
-    return margin(f.self_error, whole);
+    const Margin error = margin(f.self_error, whole);
+    const bool is_all = f.self == whole && error && !profile.confidence.exact;
+    return is_all ? unseen_share(profile.confidence.groups) : error;
   };
   const LineLookup& lines = lookups.lines;
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
