@@ -161,7 +161,7 @@ TEST_CASE("paths of more than 128 blocks are not the automaton's") {
 
 TEST_CASE("sites of frames that were never entered are unknown") {
   SiteStack sites;
-  sites.leave(1);
+  sites.pop();
   CHECK(sites.at(0) == 0);
   sites.push(7);
   CHECK(sites.at(0) == 7);

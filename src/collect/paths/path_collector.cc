@@ -293,24 +293,12 @@ void PathCollector::State::split_at_limit(Flow& f, uint32_t at) {
 // What the exit of the run before record `at` means for the path.
 inline void PathCollector::State::take_step(Flow& f, uint32_t at, uint32_t last_run, Step last) {
   if (last == Step::call) f.sites.push(runs[last_run].site);
-  if (last == Step::ret) return_to(f, runs[batch.runs[at]].start);
+  if (last == Step::ret) f.sites.pop();
   if (options.scope == PathScope::intra) {
     if (last == Step::call) return enter_frame(f, at);
     if (last == Step::ret) return leave_frame(f, at);
   }
   take_turn(f, at, last_run);
-}
-
-// Frames that were left without a return (longjmp, exceptions) are passed over. The automaton does
-// not look for them; here that is done often enough.
-inline void PathCollector::State::return_to(Flow& f, uint64_t address) const {
-  constexpr size_t kMostFrames = 64;
-  for (size_t depth = 0; depth < kMostFrames; depth++) {
-    const uint32_t site = f.sites.at(depth);
-    if (site == 0) break;
-    if (sites[site - 1].returns_to.value == address) return f.sites.leave(depth + 1);
-  }
-  f.sites.leave(1);
 }
 
 inline void PathCollector::State::take_turn(Flow& f, uint32_t at, uint32_t last_run) {

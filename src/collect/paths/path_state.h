@@ -143,7 +143,6 @@ struct PathCollector::State {
   size_t follow_batch(Flow& f);
   size_t follow_loop(Flow& f, size_t i, size_t steps);
   void take_step(Flow& f, uint32_t at, uint32_t last_run, Step last);
-  void return_to(Flow& f, uint64_t address) const;
   void take_turn(Flow& f, uint32_t at, uint32_t last_run);
   void enter_frame(Flow& f, uint32_t at);
   void leave_frame(Flow& f, uint32_t at);

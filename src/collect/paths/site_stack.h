@@ -4,7 +4,6 @@
 // entered before it began to be watched are no error; what is beneath is 0, unknown.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,7 +17,7 @@ class SiteStack {
       make_room(1);
     sites_[size_++] = site;
   }
-  void leave(size_t frames) { size_ -= std::min(frames, size_); }
+  void pop() { size_ -= size_ != 0 ? 1 : 0; }
   // The frame's that is `depth` calls further out than the innermost.
   uint32_t at(size_t depth) const { return depth < size_ ? sites_[size_ - 1 - depth] : 0; }
 
