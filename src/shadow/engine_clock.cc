@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/processor_time.h"
 #include "kernel/proc.h"
+#include "shadow/thread_looks.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {
@@ -35,9 +36,8 @@ constexpr double kLeastTimedShare = 0.02;
 }  // namespace
 
 ProcessorTime processor_time_of(Tid tid) {
-  const auto times = kernel::read_schedstat(tid);
-  if (!times) return {};
-  return {1e-9 * static_cast<double>(times->used), 1e-9 * static_cast<double>(times->waited)};
+  const kernel::ScheduleTimes times = times_of(tid);
+  return {1e-9 * static_cast<double>(times.used), 1e-9 * static_cast<double>(times.waited)};
 }
 
 double replica_seconds(Tid replica) {

@@ -12,6 +12,7 @@
 
 #include "base/elapsed.h"
 #include "ptrace/deliver.h"
+#include "shadow/engine_clock.h"
 #include "shadow/thread_looks.h"
 
 namespace shadowprof::shadow {
@@ -45,7 +46,7 @@ class WaitBeforeStop {
 
  private:
   static Tid own_thread() { return Tid(::gettid()); }
-  static double waited_s(Tid thread) { return 1e-9 * static_cast<double>(times_of(thread).waited); }
+  static double waited_s(Tid thread) { return processor_time_of(thread).waited; }
 
   Tid thread_;
   double before_s_, own_before_s_;

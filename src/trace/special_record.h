@@ -24,7 +24,6 @@ class SampleStart {
     bool is_exact = false;  // no return address: a signal interrupted it there
   };
 
-  SampleStart() = default;
   // With what StackStart describes behind the number, perhaps.
   explicit SampleStart(std::span<const Word> record);
 

@@ -245,7 +245,7 @@ WaitOutcome::Kind TurnKeeper::await_holder(GuestThread& t) {
   constexpr unsigned kBlindLooks = 2;
   const char state = looks_ < kBlindLooks ? 'R' : state_of(t, guests_);
   t.sleeps_deeply = state == 'D' && sleep_of_holder_.lasts(t, state, kDeepSleep);
-  if (t.sleeps_deeply) has_lost_patience_ = true;
+  has_lost_patience_ |= t.sleeps_deeply;
   if (state == 'S' || t.sleeps_deeply) {
     t.socket.reset();  // it has begun with the other timeout
     pass(t);
@@ -263,7 +263,7 @@ void TurnKeeper::look_for_sleeper(GuestThread& t) {
   const Clock::duration limit = state == 'S' ? Clock::duration(kUnexpectedSleep) : kDeepSleep;
   if (!sleep_of_holder_.lasts(t, state, limit) || !t.tracee.interrupt_if_alive()) return;
   t.sleeps_deeply = state == 'D';
-  if (t.sleeps_deeply) has_lost_patience_ = true;
+  has_lost_patience_ |= t.sleeps_deeply;
   pass(t);
   may_have_woken_ = true;
 }
