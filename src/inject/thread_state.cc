@@ -70,8 +70,7 @@ bool LastingSleep::lasts(const GuestThread& t, char state, Clock::duration limit
   const Clock::time_point now = Clock::now();
   const bool is_the_same = since_ && tid_ == t.tracee.tid();
   if (is_the_same && now - *since_ <= limit) return false;
-  const auto times = kernel::read_schedstat(t.tracee.tid());
-  const uint64_t runs = times ? times->runs : 0;
+  const uint64_t runs = kernel::schedule_times_of(t.tracee.tid()).runs;
   if (is_the_same && runs == runs_) return true;
   since_ = now;
   tid_ = t.tracee.tid();

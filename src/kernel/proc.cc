@@ -416,6 +416,10 @@ Result<ScheduleTimes> read_schedstat(Tid thread) {
   return read_parsed(fmt::format("/proc/{}/schedstat", thread.value), parse_schedstat);
 }
 
+ScheduleTimes schedule_times_of(Tid thread) {
+  return read_schedstat(thread).value_or(ScheduleTimes{});
+}
+
 Result<uint64_t> parse_reused_pages(std::string_view text) {
   constexpr std::string_view kName = "pgreuse ";
   for (std::string_view line; next_line(&text, &line);) {

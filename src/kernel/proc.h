@@ -163,6 +163,8 @@ struct ScheduleTimes {
 
 Result<ScheduleTimes> parse_schedstat(std::string_view text);
 Result<ScheduleTimes> read_schedstat(Tid thread);
+// Zeros where it is gone, or the kernel does not count.
+ScheduleTimes schedule_times_of(Tid thread);
 
 // --- /proc/vmstat -----------------------------------------------------------------------------
 

@@ -30,11 +30,11 @@ class StormCount {
   bool is_storm() const { return left_ != 0; }
 
   std::chrono::microseconds moment() const { return kMoment * (1u << rounds_); }
-  void begins(Tid thread) { used_ns_ = used_ns_of(thread); }
+  void begins(Tid thread) { used_ns_ = kernel::schedule_times_of(thread).used; }
   // A loop that waits for a word of memory is where it was, with the same registers; the processor
   // time that it has used tells. To go on and to stop takes some microseconds of that.
   bool has_run(Tid thread) const {
-    const std::chrono::nanoseconds used(used_ns_of(thread) - used_ns_);
+    const std::chrono::nanoseconds used(kernel::schedule_times_of(thread).used - used_ns_);
     return used >= moment() / 2;
   }
   // It may have waited for a processor all the time.
@@ -46,11 +46,6 @@ class StormCount {
   void end_moments() { rounds_ = 0; }
 
  private:
-  static uint64_t used_ns_of(Tid thread) {
-    const auto times = kernel::read_schedstat(thread);
-    return times ? times->used : 0;
-  }
-
   // A moment takes longer than a delivery: so many signals in one place make a storm, and so many
   // others end it.
   static constexpr unsigned kSamePlaces = 8;

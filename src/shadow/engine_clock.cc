@@ -36,7 +36,7 @@ constexpr double kLeastTimedShare = 0.02;
 }  // namespace
 
 ProcessorTime processor_time_of(Tid tid) {
-  const kernel::ScheduleTimes times = times_of(tid);
+  const kernel::ScheduleTimes times = kernel::schedule_times_of(tid);
   return {1e-9 * static_cast<double>(times.used), 1e-9 * static_cast<double>(times.waited)};
 }
 

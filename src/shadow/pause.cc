@@ -193,7 +193,7 @@ std::optional<WaitStatus> Pause::next_call_stop(ptrace::Tracee thread) {
 
 bool Pause::walk_over_calls(unsigned calls) {
   PausedThread& thread = threads_.front();
-  const kernel::ScheduleTimes before = times_of(thread.tracee.tid());
+  const kernel::ScheduleTimes before = kernel::schedule_times_of(thread.tracee.tid());
   while (calls > 0) {
     const auto stop = next_call_stop(thread.tracee);
     ptrace::Tracee::SyscallStopInfo info;
@@ -207,7 +207,7 @@ bool Pause::walk_over_calls(unsigned calls) {
     program_.see(thread.tracee, *stop, thread.registers);
     if (info.which == ptrace::Tracee::SyscallStop::exit) calls--;
   }
-  const kernel::ScheduleTimes after = times_of(thread.tracee.tid());
+  const kernel::ScheduleTimes after = kernel::schedule_times_of(thread.tracee.tid());
   went_on_s_ += 1e-9 * static_cast<double>(after.used - before.used + after.waited - before.waited);
   return true;
 }
@@ -223,12 +223,13 @@ void Pause::let_sleepers_go() {
   if (sleepers == threads_.begin()) return;  // nobody else runs
   std::vector<uint64_t> used_before;
   for (auto it = sleepers; it != threads_.end(); ++it) {
-    used_before.push_back(times_of(it->tracee.tid()).used);
+    used_before.push_back(kernel::schedule_times_of(it->tracee.tid()).used);
     resume(*it);
   }
   // It sleeps, or what it waited for has come, and it computes.
   const auto has_gone_on = [&](Tid tid, uint64_t used) {
-    return !is_in_state(program_.pid(), tid, kRunning) || times_of(tid).used != used;
+    return !is_in_state(program_.pid(), tid, kRunning) ||
+           kernel::schedule_times_of(tid).used != used;
   };
   const auto begun = std::chrono::steady_clock::now();
   for (auto it = sleepers; it != threads_.end(); ++it) {

@@ -228,7 +228,7 @@ bool Program::look_at(Tid tid) {
   Thread& thread = known->second;
   SeenThread look;
   look.thread = tid;
-  look.before = times_of(tid);
+  look.before = kernel::schedule_times_of(tid);
   if (!is_in_state(pid_, tid, kRunning)) return false;
   if (thread.look) return true;
   look.asked_at = SeenThread::Clock::now();

@@ -23,9 +23,4 @@ inline bool is_in_state(Tid process, Tid thread, std::string_view states) {
   return stat && states.find(stat->state) != states.npos;
 }
 
-// Zeros where it is gone, or the kernel does not count.
-inline kernel::ScheduleTimes times_of(Tid thread) {
-  return kernel::read_schedstat(thread).value_or(kernel::ScheduleTimes{});
-}
-
 }  // namespace shadowprof::shadow
