@@ -60,9 +60,10 @@ class FactDriver(Driver):
         super().__init__(options, folder)
         self.what = ""
 
-    def begin(self, program, rounds, options):
+    def begin(self, program, rounds, options, exact):
         self.what = f"{program} {options[1]}"
-        return self.run(program, [rounds], "--top", "1000", *options)
+        sizes = [rounds] if exact else self.lasting(program, [rounds])
+        return self.run(program, sizes, "--top", "1000", *options)
 
     def expect(self, what, condition, found=""):
         super().expect(f"{self.what}: {what}", condition, found)
@@ -218,7 +219,7 @@ def is_driven_out(clock, row, shares, errors):
 
 
 def check_memory(d, program, rounds, options, exact):
-    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard,waste"])
+    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard,waste"], exact)
     if not exact and profile["coverage"]["samples"] <= 2:
         print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
@@ -240,7 +241,7 @@ def check_memory(d, program, rounds, options, exact):
 
 def check_sharing(d, program, rounds, options, exact):
     """In full mode each loop is one stretch, or a few: each may be off by a visit on either side."""
-    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard"])
+    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard"], exact)
     if not exact and profile["coverage"]["samples"] <= 2:
         print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
@@ -267,7 +268,7 @@ def check_sharing(d, program, rounds, options, exact):
 
 
 def check(d, program, rounds, options, exact):
-    profile, truth = d.begin(program, rounds, options)
+    profile, truth = d.begin(program, rounds, options, exact)
     if not exact and profile["coverage"]["samples"] <= 2:
         print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return

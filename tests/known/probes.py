@@ -122,8 +122,13 @@ def check_shares(d, what, profile, name, truth):
         d.expect(f"{what} {key}: {share:.3f}, of {true:.3f} +- {error:.3f}", abs(share - true) <= error)
 
 
+def sizes(d, mode):
+    counted = [str(ROUNDS[mode])]
+    return counted if mode == "full" else d.lasting("probes", counted)
+
+
 def check(d, mode):
-    profile, facts = d.run("probes", [str(ROUNDS[mode])], *MODES[mode], "--profile", "edge", "--top", "1000", *probe_options(PROBES))
+    profile, facts = d.run("probes", sizes(d, mode), *MODES[mode], "--profile", "edge", "--top", "1000", *probe_options(PROBES))
     if mode != "full" and min(profile["coverage"]["samples"], min(p["matched"] for p in profile["probes"])) <= 2:
         print(f"skip  {mode}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
@@ -181,7 +186,7 @@ def check_same_latencies(d):
 
 def check_latencies(d, mode):
     """Loads of half a kilobyte, again and again: caches serve them."""
-    profile, facts = d.run("probes", [str(ROUNDS[mode])], *MODES[mode], "--profile", "edge", "--probe", "times: on load in read_at capture latency")
+    profile, facts = d.run("probes", sizes(d, mode), *MODES[mode], "--profile", "edge", "--probe", "times: on load in read_at capture latency")
     info, = profile["probes"]
     if mode == "full":
         d.expect("full: each load has a latency", (info["matched"], info["counted"], info["unknown"]) == (facts["rounds"], facts["rounds"], 0), info)

@@ -65,7 +65,8 @@ def check_stream(d, what, rows, fact, is_exact, is_whole):
 def check(d, walk, mode):
     counted, sampled = WALKS[walk]
     is_exact = mode == "full"
-    profile, truth = d.run("streams", [walk, counted if is_exact else sampled], *MODES[mode], "--profile", "edge,stream", "--top", "1000")
+    sizes = [walk, counted] if is_exact else d.lasting("streams", [walk, sampled])
+    profile, truth = d.run("streams", sizes, *MODES[mode], "--profile", "edge,stream", "--top", "1000")
     what = f"{walk} {mode}"
     counts = profile["coverage"]["streams"]
     if not is_exact and (profile["coverage"]["samples"] <= 2 or counts["bursts"] <= 2):

@@ -88,7 +88,7 @@ def check_redacted(d):
 
 
 def check_sampled(d, mode):
-    profile, truth = d.run("arguments", CALLS[mode], "--profile", "edge,call,method,value", *MODES[mode])
+    profile, truth = d.run("arguments", d.lasting("arguments", CALLS[mode]), "--profile", "edge,call,method,value", *MODES[mode])
     if profile["coverage"]["samples"] <= 2:
         print(f"skip  {mode}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
@@ -221,7 +221,7 @@ def check_all(driver, options):
     for mode in MODES:
         if options.only in (None, mode):
             check_sampled(driver, mode)
-            check_numbers(driver, mode, CALLS[mode], *MODES[mode])
+            check_numbers(driver, mode, driver.lasting("numbers", CALLS[mode]), *MODES[mode])
             check_mixed(driver, mode, ["30000000", "1"], *MODES[mode])
             check_mixed(driver, mode, ["30000000", "8"], *MODES[mode])
 
