@@ -18,8 +18,11 @@ constexpr uint64_t kLongAway = 30'000;
 constexpr uint64_t kEnoughBare = 100'000;
 constexpr uint64_t kFewestPasses = 3;
 // From one pass to the next where a branch begins to be counted: so many instructions take a
-// hundred nanoseconds.
+// hundred nanoseconds; ten or twenty where there is no such branch.
 constexpr uint64_t kLeastDistance = 300;
+constexpr uint64_t kLeastDistanceOfAll = 60;
+static_assert(kLeastDistanceOfAll < kLeastDistance);
+constexpr size_t kMostKept = 48;  // samples; of each so many words at most
 // So much of the instructions is before passes, and natively before passes of branches that samples
 // have passed as often as this: of others it is not known what lies between two passes.
 constexpr double kKnownShare = 0.9;
@@ -47,6 +50,25 @@ bool is_passed(const trace::Run& run, const trace::Block& block, const trace::Bl
   if (block.target == GuestAddr()) return false;
   if (next) return next->start == block.target && block.target != block.end;
   return run.exit == RunExit::taken || run.exit == RunExit::jump || run.exit == RunExit::call;
+}
+
+struct Candidate {
+  CountedBranch branch;
+  uint64_t passes = 0;
+};
+
+// The one to count of those that are passed in so many instructions.
+std::optional<CountedBranch> best_of(const std::unordered_map<uint64_t, Candidate>& candidates,
+                                     uint64_t instructions) {
+  const uint64_t most = instructions / kLeastDistance;
+  Candidate often, seldom{{}, instructions / kLeastDistanceOfAll + 1};
+  for (const auto& [at, candidate] : candidates) {
+    if (candidate.passes <= most && candidate.passes > often.passes) often = candidate;
+    if (candidate.passes > most && candidate.passes < seldom.passes) seldom = candidate;
+  }
+  if (often.passes >= kFewestPasses) return often.branch;
+  if (seldom.branch.at != GuestAddr()) return seldom.branch;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -88,23 +110,48 @@ void NativePace::note(Sample& sample, std::span<const trace::Word> words) {
     sample.words += (*record)->words.size();
     if ((*record)->special()) continue;
     const RunId run = (*record)->run();
-    const uint32_t instructions = table_.run(run).insns;
-    sample.since += instructions;
-    looked_at_ += instructions;
-    for (const uint8_t branch : passed_by(run)) {
-      if (!sample.first) sample.first = branch;
-      passed_[branch].passes++;
-      add_to(branch, std::exchange(sample.since, 0));
-    }
+    sample.runs.push_back(run);
+    follow(sample, run);
     const bool is_bare = sample.since > kLongAway || branches_.empty();
-    // What was executed before a branch is counted is not before its first pass.
-    if (is_bare && note_bare(run, instructions)) sample.since = 0;
+    if (is_bare && note_bare(run)) look_again(sample);
   }
 }
 
 void NativePace::end(Sample& sample) {
-  if (sample.first) add_to(*sample.first, sample.since);
+  close(sample);
+  kept_.push_back(std::move(sample.runs));
+  if (kept_.size() > kMostKept) kept_.pop_front();
   sample = {};
+}
+
+void NativePace::follow(Sample& sample, RunId run) {
+  const uint32_t instructions = table_.run(run).insns;
+  sample.since += instructions;
+  looked_at_ += instructions;
+  for (const uint8_t branch : passed_by(run)) {
+    if (!sample.first) sample.first = branch;
+    passed_[branch].passes++;
+    add_to(branch, std::exchange(sample.since, 0));
+  }
+}
+
+void NativePace::close(const Sample& sample) {
+  if (sample.first) add_to(*sample.first, sample.since);
+}
+
+void NativePace::look_again(Sample& present) {
+  passed_.assign(branches_.size(), {});
+  looked_at_ = before_passes_ = 0;
+  list_of_.assign(list_of_.size(), kUnknown);
+  lists_.resize(2);
+  for (const auto& runs : kept_) {
+    Sample sample;
+    for (const RunId run : runs) follow(sample, run);
+    close(sample);
+  }
+  present.since = 0;
+  present.first.reset();
+  for (const RunId run : present.runs) follow(present, run);
 }
 
 void NativePace::add_to(size_t branch, uint64_t instructions) {
@@ -113,20 +160,16 @@ void NativePace::add_to(size_t branch, uint64_t instructions) {
 }
 
 // True: another branch is counted from now on.
-bool NativePace::note_bare(RunId run, uint32_t instructions) {
+bool NativePace::note_bare(RunId run) {
   if (branches_.size() == kMostBranches) return false;
   if (bare_.times.size() <= run.value) bare_.times.resize(list_of_.size());
   if (bare_.times[run.value]++ == 0) bare_.runs.push_back(run);
-  bare_.instructions += instructions;
+  bare_.instructions += table_.run(run).insns;
   return bare_.instructions >= kEnoughBare && count_another();
 }
 
 // One that the bare code passes.
 bool NativePace::count_another() {
-  struct Candidate {
-    CountedBranch branch;
-    uint64_t passes = 0;
-  };
   std::unordered_map<uint64_t, Candidate> candidates;
   for (const RunId id : bare_.runs) {
     each_branch(table_.run(id), [&](const trace::Block& block) {
@@ -139,17 +182,9 @@ bool NativePace::count_another() {
     bare_.times[id.value] = 0;
   }
   bare_.runs.clear();
-  const uint64_t most = std::exchange(bare_.instructions, 0) / kLeastDistance;
-  Candidate best;
-  for (const auto& [at, candidate] : candidates)
-    if (candidate.passes <= most && candidate.passes > best.passes) best = candidate;
-  if (best.passes < kFewestPasses) return false;
-  branches_.push_back(best.branch);
-  passed_.assign(branches_.size(), {});
-  looked_at_ = before_passes_ = 0;
-  list_of_.assign(list_of_.size(), kUnknown);
-  lists_.resize(2);
-  return true;
+  const auto best = best_of(candidates, std::exchange(bare_.instructions, 0));
+  if (best) branches_.push_back(*best);
+  return best.has_value();
 }
 
 std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {

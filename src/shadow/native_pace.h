@@ -14,15 +14,18 @@
 // Whatever mixture of its code the program executes natively, each part comes with its passes. So
 // there is to be a counted branch in all of its code: where samples pass none for long, the
 // branches are looked at that are passed there, and the one is counted, too, that is passed the
-// most often of those that are not passed too often, as each pass takes a little time.
+// most often of those that are not passed too often, as each pass takes a little time. Where all
+// are passed too often it is the one that is passed the least.
 //
 // Only the beginning of each sample is looked at. What it executed before its first pass and behind
-// its last one count as one piece, for the first.
+// its last one count as one piece, for the first. A branch that is added divides what lies between
+// passes of the others, so the last samples are looked at again then, and older ones say nothing.
 //
 // This is what is known over all replicas of a program.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
@@ -56,6 +59,7 @@ class NativePace {
   // How far a sample was looked at.
   struct Sample {
     size_t words = 0;
+    std::vector<RunId> runs;
     uint64_t since = 0;           // instructions since the last pass, or the beginning
     std::optional<size_t> first;  // the branch that was passed first
   };
@@ -93,14 +97,18 @@ class NativePace {
   template <typename Use>
   void each_branch(const trace::Run& run, const Use& use) const;
   std::span<const uint8_t> passed_by(RunId run);
+  void follow(Sample& sample, RunId run);
+  void close(const Sample& sample);
   void add_to(size_t branch, uint64_t instructions);
-  bool note_bare(RunId run, uint32_t instructions);
+  bool note_bare(RunId run);
   bool count_another();
+  void look_again(Sample& present);
 
   const trace::BlockTable& table_;
   PaceChecks checks_;
   std::vector<CountedBranch> branches_;
-  // Since the last branch was added, as that divides what lies between passes of the others.
+  std::deque<std::vector<RunId>> kept_;  // the last samples' runs
+  // In the samples that were kept when the last branch was added, and in all since.
   std::vector<Passed> passed_;  // of each
   uint64_t looked_at_ = 0;
   uint64_t before_passes_ = 0;
