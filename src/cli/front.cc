@@ -59,7 +59,8 @@ void end_like(const profile::Exit& end) {
   ::_exit(end.value);
 }
 
-void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhile) {
+void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhile,
+                      const std::function<void()>& afterwards) {
   // Blocked until both sides know what to do with them.
   sigset_t all, before;
   sigfillset(&all);
@@ -92,6 +93,8 @@ void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhi
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  worker = 0;
+  if (afterwards) afterwards();
   end_like(WIFSIGNALED(status) ? profile::Exit{true, WTERMSIG(status)}
                                : profile::Exit{false, WEXITSTATUS(status)});
 }

@@ -23,9 +23,10 @@ namespace shadowprof::cli {
 
 // Runs `work` in the worker, and ends as the worker did: with the status that `work` returned. The
 // front does `meanwhile` first, which asks every few milliseconds whether the worker has ended, and
-// returns then.
+// returns then; and `afterwards` when it has.
 using Meanwhile = std::function<void(const std::function<bool()>& is_over)>;
 [[noreturn]] void run_behind_front(const std::function<int()>& work,
-                                   const Meanwhile& meanwhile = {});
+                                   const Meanwhile& meanwhile = {},
+                                   const std::function<void()>& afterwards = {});
 
 }  // namespace shadowprof::cli

@@ -116,6 +116,9 @@ int run_main(int argc, char** argv) {
       },
       [&](const auto& is_over) {
         if (prices) prices->measure_faults(is_over);
+      },
+      [&] {
+        if (prices) prices->measure_cache_neighbour();
       });
 }
 

@@ -20,7 +20,7 @@ double Plan::lost_in_caches_s(double worked_s, double executed_s, double copied_
                               const Prices& prices) const {
   if (!present_.is_cheap) return prices.beyond_cache_share * executed_s;
   const double for_pages =
-      std::min(prices.most_cache_share, prices.cache_share_per_page * copied_pages);
+      prices.most_cache_share * std::min(1.0, copied_pages / prices.most_cache_pages);
   return prices.cache_share * worked_s + for_pages * executed_s;
 }
 

@@ -2,17 +2,15 @@
 #include "probe/contention.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "base/log.h"
 #include "base/processor_time.h"
-#include "base/start_thread.h"
 #include "kernel/proc.h"
+#include "probe/neighbour.h"
 #include "probe/own_cores.h"
 
 namespace shadowprof::probe {
@@ -76,64 +74,9 @@ double least_unwaiting_seconds(int tries) {
   return std::chrono::duration<double>(least).count();
 }
 
-// A thread on another processor that computes while it is told to.
-class Neighbour {
- public:
-  Neighbour() = default;
-  ~Neighbour() {
-    tell(kGone);
-    if (thread_.joinable()) thread_.join();
-  }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
-
-  [[nodiscard]] bool start(size_t cpu) {
-    return start_thread(thread_, [this, cpu] { live(cpu); });
-  }
-  // On a busy machine it may not get its processor for long: then there is no answer worth a wait.
-  bool late() const { return Clock::now() > deadline_; }
-  // Returns when it does. False: it may not.
-  [[nodiscard]] bool be_busy() {
-    const int before = rounds_;
-    tell(kBusy);
-    while (rounds_ == before) {
-      if (late()) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
-  void be_idle() {
-    tell(kIdle);
-    while (!idle_ && !late()) std::this_thread::yield();
-  }
-
- private:
-  enum { kIdle, kBusy, kGone };
-
-  void tell(int what) {
-    told_ = what;
-    told_.notify_one();
-  }
-  void live(size_t cpu) {
-    (void)OwnCores::stay_on(cpu);
-    CachedWork work;
-    while (told_ != kGone) {
-      if (told_ == kBusy) {
-        idle_ = false;
-        (void)work.seconds(2);
-        rounds_++;
-      } else {
-        idle_ = true;
-        told_.wait(kIdle);
-      }
-    }
-  }
-
-  const Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(20);
-  std::atomic<int> told_ = kIdle;
-  std::atomic<int> rounds_ = 0;
-  std::atomic<bool> idle_ = false;
-  std::thread thread_;
+struct NeighbourWork {
+  void operator()() { (void)work.seconds(2); }
+  CachedWork work;
 };
 
 // What is more than the most is somebody else's doing.
@@ -146,9 +89,10 @@ double slow_down(double together_s, double alone_s) {
 std::optional<BusyCore> measure_beside(CachedWork& work, size_t other) {
   constexpr int kBusyRounds = 9;  // of a third of a millisecond
   constexpr int kTellingRounds = 3;
+  constexpr std::chrono::milliseconds kNeighbourWithin{20};
   double alone_s = std::numeric_limits<double>::infinity();
   double together_s = alone_s;
-  Neighbour neighbour;
+  Neighbour<NeighbourWork> neighbour(kNeighbourWithin);
   if (!neighbour.start(other)) return std::nullopt;
   for (int round = 0; round < kBusyRounds; round++) {
     neighbour.be_idle();

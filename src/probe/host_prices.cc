@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "probe/cache_neighbour.h"
 #include "probe/fault_price.h"
 
 namespace shadowprof::probe {
@@ -17,12 +18,17 @@ namespace {
 
 constexpr const char* kFaultsName = "exceptions";
 constexpr const char* kBusyCoreName = "busy-core";
+constexpr const char* kCacheNeighbourName = "cache-neighbour";
 constexpr size_t kPricesOfRound = 4;
 // Each is measured so often, and in the middle.
 constexpr size_t kFaultRounds = 5;
 // The least counts. What is less than this is believed at once.
 constexpr double kBusyCoreRounds = 4;
 constexpr double kCredibleShare = 0.002;
+// The least counts: for seconds at a time two processors may be threads of one core, each of which
+// loses 40 % by the other.
+constexpr size_t kCacheNeighbourRounds = 3;
+constexpr std::chrono::seconds kLongProgram{3};
 
 std::vector<FaultRound> fault_rounds_from(const std::vector<double>& numbers) {
   std::vector<FaultRound> rounds;
@@ -47,6 +53,8 @@ struct HostPrices::Shared {
 };
 
 HostPrices::HostPrices() {
+  const auto losses = notes_.load(kCacheNeighbourName);
+  if (!losses.empty()) cache_neighbour_loss_ = std::max(0.0, *std::ranges::min_element(losses));
   void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
@@ -87,6 +95,16 @@ void HostPrices::measure_faults(const std::function<bool()>& is_over) {
     shared_->rounds = static_cast<uint32_t>(rounds.size());
   }
   if (rounds.size() != before) notes_.store(kFaultsName, numbers_of_faults(rounds));
+}
+
+void HostPrices::measure_cache_neighbour() const {
+  auto losses = notes_.load(kCacheNeighbourName);
+  const bool took_long = std::chrono::steady_clock::now() - begun_at_ >= kLongProgram;
+  if (!took_long || losses.size() >= kCacheNeighbourRounds) return;
+  const auto loss = probe::measure_cache_neighbour();
+  if (!loss) return;
+  losses.push_back(*loss);
+  notes_.store(kCacheNeighbourName, losses);
 }
 
 BusyCore HostPrices::busy_core() const {

@@ -57,6 +57,8 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   const probe::BusyCore busy_core =
       request.prices ? request.prices->busy_core() : probe::BusyCore{};
   detail("a busy core costs {:.1f} %", 100 * busy_core.share);
+  const auto loss = request.prices ? request.prices->cache_neighbour_loss() : std::nullopt;
+  if (loss) detail("a loop over 7 MB loses {:.1f} % beside another one", 100 * *loss);
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));

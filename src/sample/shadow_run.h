@@ -71,7 +71,7 @@ struct ShadowRunOptions {
   InputLogging input_log = InputLogging::automatic;
   double most_log_s = 0.01;  // what the input log of one sample may cost the program
   probe::BusyCore busy_core;
-  probe::HostPrices* prices = nullptr;  // what is known of faults by and by; null: nothing more
+  probe::HostPrices* prices = nullptr;  // what is known of this host; null: nothing more
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads

@@ -27,6 +27,8 @@ plan::Prices ShadowRun::prices() const {
   prices.page_copied_s = price_.copied;
   prices.page_kept_s = price_.kept;
   prices.busy_core_share = crowding_.cost_of(1);
+  const auto loss = options_.prices ? options_.prices->cache_neighbour_loss() : std::nullopt;
+  if (loss) prices.take_cache_neighbour(*loss);
   return prices;
 }
 

@@ -262,6 +262,18 @@ TEST_CASE("it executes the less of a program the more that writes to") {
   CHECK(much.s.idle->executed_s < 0.6 * little.s.idle->executed_s);
 }
 
+TEST_CASE("and the more of it the more of a cache two cores share") {
+  Life roomy = cheap(), crowded = cheap();
+  roomy.prices.take_cache_neighbour(0.01);
+  crowded.prices.take_cache_neighbour(0.4);
+  CHECK(crowded.prices.most_cache_share == Prices::kMostCacheShare);
+  for (Life* life : {&roomy, &crowded}) {
+    life->s.written_pages = life->s.resident_pages = life->s.idle->copied_pages = 3000;
+    while (life->s.idle->age_s < 0.5) life->carry_out(life->next());
+  }
+  CHECK(crowded.s.idle->executed_s < 0.6 * roomy.s.idle->executed_s);
+}
+
 TEST_CASE("one that is dear to replace executes so much as pays for what caches lose by it") {
   Life life({}, 100);
   life.s.used_s = 100;
