@@ -7,6 +7,8 @@ import random
 import subprocess
 import sys
 
+import other_programs
+
 # Else each run has other hashes, and makes as many steps more or less: a few percent of all edges.
 os.environ.update(PYTHONHASHSEED="0", PERL_HASH_SEED="0")
 
@@ -95,10 +97,15 @@ def all_cases(folder, scale):
 
 
 def cases(folder, scale, only=""):
-    """(name, command) of each, or of those of `only`, a list with commas; `scale` multiplies the work of all;
-    that of cc1plus is not less than at 5."""
+    """(name, command) of each, or of those of `only`, a list with commas, which may have some of other_programs.py, or
+    all of them ("others"); `scale` multiplies the work of all; that of cc1plus is not less than at 5."""
     wanted = {name for name in only.split(",") if name}
     known = dict(all_cases(folder, scale))
+    if not wanted <= set(known):
+        others = {name: command for name, command in other_programs.cases(folder, scale) if name not in known}
+        known.update(others)
+        if "others" in wanted:
+            wanted = wanted - {"others"} | set(others)
     if not wanted <= set(known):
         sys.exit(f"no such program: {', '.join(sorted(wanted - set(known)))} (there are {', '.join(known)})")
     return [(name, command) for name, command in known.items() if not wanted or name in wanted]

@@ -92,7 +92,7 @@ inline constexpr uint64_t kRememberedLosses = 200;
 inline constexpr double kCostsBudgetOf_s = 1;
 // One that follows is so far behind before another takes its place: seconds, or a share of the run.
 // It rests for no longer before it asks again.
-inline constexpr double kLeastBehind_s = 0.5;
+inline constexpr double kLeastBehind_s = 0.15;
 inline constexpr double kBehindShare = 0.05;
 // One that is so far behind, a share of the run, lags: bursts are taken beside it. So many seconds
 // behind it ends, though the budget pays for no other.

@@ -29,6 +29,7 @@ plan::Prices ShadowRun::prices() const {
   prices.busy_core_share = crowding_.cost_of(1);
   const auto loss = options_.prices ? options_.prices->cache_neighbour_loss() : std::nullopt;
   if (loss) prices.take_cache_neighbour(*loss);
+  prices.take_warm_gain(counts_.warm_gain.ratio());
   return prices;
 }
 

@@ -2,6 +2,7 @@
 #include "shadow/native_pace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 #include <utility>
 
@@ -23,10 +24,13 @@ constexpr uint64_t kLeastDistance = 300;
 constexpr uint64_t kLeastDistanceOfAll = 60;
 static_assert(kLeastDistanceOfAll < kLeastDistance);
 constexpr size_t kMostKept = 48;  // samples; of each so many words at most
+constexpr int kOverlapPower = 4;
+constexpr unsigned kHalfAsMuchAfter = 16;  // samples
 // So much of the instructions is before passes, and natively before passes of branches that samples
-// have passed as often as this: of others it is not known what lies between two passes.
+// have passed as often as this, by their weights: of others it is not known what lies between two
+// passes.
 constexpr double kKnownShare = 0.9;
-constexpr uint64_t kWellKnownPasses = 64;
+constexpr unsigned kWellKnownPasses = 32;
 
 constexpr size_t kDirectBytes = 5;       // e8 or e9, rel32
 constexpr size_t kConditionalBytes = 6;  // 0f 8x rel32
@@ -69,6 +73,23 @@ std::optional<CountedBranch> best_of(const std::unordered_map<uint64_t, Candidat
   if (often.passes >= kFewestPasses) return often.branch;
   if (seldom.branch.at != GuestAddr()) return seldom.branch;
   return std::nullopt;
+}
+
+// How far a sample's passes are distributed over the branches as those of a stretch: 0 to 1.
+double overlap(std::span<const NativePace::Passed> sample, std::span<const uint64_t> stretch) {
+  double of_sample = 0, of_stretch = 0, sum = 0;
+  for (const NativePace::Passed& passed : sample) of_sample += static_cast<double>(passed.passes);
+  for (const uint64_t passes : stretch) of_stretch += static_cast<double>(passes);
+  if (of_sample == 0 || of_stretch == 0) return 0;
+  for (size_t k = 0; k < sample.size(); k++)
+    sum += std::min(static_cast<double>(sample[k].passes) / of_sample,
+                    static_cast<double>(stretch[k]) / of_stretch);
+  return sum;
+}
+
+// What was executed behind the last pass is taken for what is before the first one.
+void close(NativePace::Sample& sample) {
+  if (sample.first) sample.passed[*sample.first].instructions += std::exchange(sample.since, 0);
 }
 
 }  // namespace
@@ -119,7 +140,7 @@ void NativePace::note(Sample& sample, std::span<const trace::Word> words) {
 
 void NativePace::end(Sample& sample) {
   close(sample);
-  kept_.push_back(std::move(sample.runs));
+  kept_.push_back(std::move(sample));
   if (kept_.size() > kMostKept) kept_.pop_front();
   sample = {};
 }
@@ -127,36 +148,32 @@ void NativePace::end(Sample& sample) {
 void NativePace::follow(Sample& sample, RunId run) {
   const uint32_t instructions = table_.run(run).insns;
   sample.since += instructions;
-  looked_at_ += instructions;
+  sample.instructions += instructions;
+  sample.passed.resize(branches_.size());
   for (const uint8_t branch : passed_by(run)) {
     if (!sample.first) sample.first = branch;
-    passed_[branch].passes++;
-    add_to(branch, std::exchange(sample.since, 0));
+    Passed& passed = sample.passed[branch];
+    passed.passes++;
+    passed.instructions += std::exchange(sample.since, 0);
   }
 }
 
-void NativePace::close(const Sample& sample) {
-  if (sample.first) add_to(*sample.first, sample.since);
+void NativePace::follow_again(Sample& sample) {
+  Sample again;
+  again.words = sample.words;
+  again.runs = std::move(sample.runs);
+  for (const RunId run : again.runs) follow(again, run);
+  sample = std::move(again);
 }
 
 void NativePace::look_again(Sample& present) {
-  passed_.assign(branches_.size(), {});
-  looked_at_ = before_passes_ = 0;
   list_of_.assign(list_of_.size(), kUnknown);
   lists_.resize(2);
-  for (const auto& runs : kept_) {
-    Sample sample;
-    for (const RunId run : runs) follow(sample, run);
+  for (Sample& sample : kept_) {
+    follow_again(sample);
     close(sample);
   }
-  present.since = 0;
-  present.first.reset();
-  for (const RunId run : present.runs) follow(present, run);
-}
-
-void NativePace::add_to(size_t branch, uint64_t instructions) {
-  passed_[branch].instructions += instructions;
-  before_passes_ += instructions;
+  follow_again(present);
 }
 
 // True: another branch is counted from now on.
@@ -187,15 +204,39 @@ bool NativePace::count_another() {
   return best.has_value();
 }
 
+// Most of what the samples have executed lies before passes.
+bool NativePace::knows_enough() const {
+  uint64_t all = 0, before_passes = 0;
+  for (const Sample& sample : kept_) {
+    all += sample.instructions;
+    for (const Passed& passed : sample.passed) before_passes += passed.instructions;
+  }
+  return static_cast<double>(before_passes) >= kKnownShare * static_cast<double>(all);
+}
+
+// How much each sample that was kept says of such a stretch.
+std::vector<double> NativePace::weights(std::span<const uint64_t> passes) const {
+  std::vector<double> weights;
+  for (size_t i = 0; i < kept_.size(); i++) {
+    const auto since = static_cast<double>(kept_.size() - 1 - i);
+    weights.push_back(std::pow(overlap(kept_[i].passed, passes), kOverlapPower) *
+                      std::exp2(-since / kHalfAsMuchAfter));
+  }
+  return weights;
+}
+
 std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {
-  const auto looked_at = static_cast<double>(looked_at_);
-  const bool is_known = static_cast<double>(before_passes_) >= kKnownShare * looked_at;
-  if (passes.size() != branches_.size() || !is_known) return std::nullopt;
+  if (passes.size() != branches_.size() || !knows_enough()) return std::nullopt;
+  const std::vector<double> weights = this->weights(passes);
   double sum = 0, well_known = 0;
   for (size_t k = 0; k < passes.size(); k++) {
-    const auto [known, before] = passed_[k];
-    const double distance = known == 0 ? static_cast<double>(kLeastDistance)
-                                       : static_cast<double>(before) / static_cast<double>(known);
+    double known = 0, before = 0;
+    for (size_t i = 0; i < kept_.size(); i++) {
+      if (k >= kept_[i].passed.size()) continue;
+      known += weights[i] * static_cast<double>(kept_[i].passed[k].passes);
+      before += weights[i] * static_cast<double>(kept_[i].passed[k].instructions);
+    }
+    const double distance = known == 0 ? static_cast<double>(kLeastDistance) : before / known;
     const double instructions = static_cast<double>(passes[k]) * distance;
     sum += instructions;
     if (known >= kWellKnownPasses) well_known += instructions;

@@ -11,6 +11,12 @@
 //
 //   sum of h[k] * n[k] / c[k]   instructions in t seconds
 //
+// What lies between two passes differs from one phase of a program to the next. So samples count
+// the more the more alike their passes are to the stretch's, and the later they were taken:
+//
+//   overlap = sum of the lesser of h[k] / sum of h and c[k] / sum of c     of one sample
+//   weight  = overlap^4 / 2^(samples since / 16)
+//
 // Whatever mixture of its code the program executes natively, each part comes with its passes. So
 // there is to be a counted branch in all of its code: where samples pass none for long, the
 // branches are looked at that are passed there, and the one is counted, too, that is passed the
@@ -19,7 +25,7 @@
 //
 // Only the beginning of each sample is looked at. What it executed before its first pass and behind
 // its last one count as one piece, for the first. A branch that is added divides what lies between
-// passes of the others, so the last samples are looked at again then, and older ones say nothing.
+// passes of the others, so the samples are looked at again then. The last ones are kept.
 //
 // This is what is known over all replicas of a program.
 #pragma once
@@ -56,10 +62,16 @@ class NativePace {
   // A pass takes so long that is natively not there.
   static constexpr double kPass_s = 1.5e-9;
 
-  // How far a sample was looked at.
+  struct Passed {
+    uint64_t passes = 0;
+    uint64_t instructions = 0;
+  };
+  // As far as it was looked at.
   struct Sample {
     size_t words = 0;
     std::vector<RunId> runs;
+    std::vector<Passed> passed;  // of each branch
+    uint64_t instructions = 0;
     uint64_t since = 0;           // instructions since the last pass, or the beginning
     std::optional<size_t> first;  // the branch that was passed first
   };
@@ -81,10 +93,6 @@ class NativePace {
   std::optional<double> instructions(std::span<const uint64_t> passes) const;
 
  private:
-  struct Passed {
-    uint64_t passes = 0;
-    uint64_t instructions = 0;
-  };
   // Runs that were met where no counted branch was passed for long.
   struct Bare {
     std::vector<uint32_t> times;  // by run
@@ -98,20 +106,17 @@ class NativePace {
   void each_branch(const trace::Run& run, const Use& use) const;
   std::span<const uint8_t> passed_by(RunId run);
   void follow(Sample& sample, RunId run);
-  void close(const Sample& sample);
-  void add_to(size_t branch, uint64_t instructions);
+  void follow_again(Sample& sample);
   bool note_bare(RunId run);
   bool count_another();
   void look_again(Sample& present);
+  bool knows_enough() const;
+  std::vector<double> weights(std::span<const uint64_t> passes) const;
 
   const trace::BlockTable& table_;
   PaceChecks checks_;
   std::vector<CountedBranch> branches_;
-  std::deque<std::vector<RunId>> kept_;  // the last samples' runs
-  // In the samples that were kept when the last branch was added, and in all since.
-  std::vector<Passed> passed_;  // of each
-  uint64_t looked_at_ = 0;
-  uint64_t before_passes_ = 0;
+  std::deque<Sample> kept_;  // the last ones
   Bare bare_;
   // By run: which of the branches it passes, as place in lists_, or one of the constants.
   std::vector<uint32_t> list_of_;

@@ -133,6 +133,33 @@ TEST_CASE("a branch that is added divides what lies between passes of the others
   }
 }
 
+TEST_CASE("samples count by how much their passes are a stretch's") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  const auto phase = [&](unsigned seconds_of_each_first, unsigned inner) {
+    for (unsigned i = 0; i < 300; i++) {
+      program.execute(program.first, 1, inner);
+      program.execute(program.second, seconds_of_each_first, 12);
+    }
+    program.end_sample(pace);
+  };
+  program.execute(program.first, 1000, 12);
+  program.execute(program.second, 400, 40);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 2);
+  for (int i = 0; i < 8; i++) {
+    phase(0, 12);
+    phase(9, 100);
+  }
+  const auto of_first = pace.instructions(std::array<uint64_t, 2>{1000, 0});
+  const auto of_both = pace.instructions(std::array<uint64_t, 2>{100, 900});
+  REQUIRE(of_first);
+  REQUIRE(of_both);
+  CHECK(*of_first == doctest::Approx(TwoLoops::instructions(1000, 12)).epsilon(0.05));
+  const double truth = TwoLoops::instructions(100, 100) + TwoLoops::instructions(900, 12);
+  CHECK(*of_both == doctest::Approx(truth).epsilon(0.05));
+}
+
 TEST_CASE("where most code passes no branch nothing is known") {
   TwoLoops program;
   NativePace pace(program.table);
