@@ -18,10 +18,12 @@ namespace shadowprof::cli {
 namespace {
 
 std::atomic<pid_t> worker{0};
+std::atomic<const profile::Exit*> worker_end{nullptr};
 
 // Ctrl-C and ctrl-\ reach the whole process group without us; what somebody sends to us does not.
 // With who has sent it (sample::sender_of).
 void pass_on(int signal, siginfo_t* info, void*) {
+  if (const profile::Exit* end = worker_end) end_like(*end);  // nothing is left to do
   const int saved = errno;
   const bool is_from_terminal = info->si_code > 0 && (signal == SIGINT || signal == SIGQUIT);
   sigval sender{};
@@ -94,9 +96,11 @@ void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhi
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   worker = 0;
+  static const profile::Exit end = WIFSIGNALED(status) ? profile::Exit{true, WTERMSIG(status)}
+                                                       : profile::Exit{false, WEXITSTATUS(status)};
+  worker_end = &end;
   if (afterwards) afterwards();
-  end_like(WIFSIGNALED(status) ? profile::Exit{true, WTERMSIG(status)}
-                               : profile::Exit{false, WEXITSTATUS(status)});
+  end_like(end);
 }
 
 }  // namespace shadowprof::cli

@@ -34,9 +34,9 @@ struct Prices {
   double most_cache_pages = 1800;
   double beyond_cache_share = 0.01;
 
-  // A loop over as many pages loses this beside another one; a program that waits for memory twice
-  // as much: 15 % on a host whose loops lose 4 to 11, 4 % where they lose 2. Programs of few pages
-  // lose 2 to 3 % there and 1 % here.
+  // A loop over as many pages loses this beside another one; a program that waits for memory up to
+  // twice as much: 15 % on a host whose loops lose 4 to 11, 4 % where they lose 2 to 4. Programs of
+  // few pages lose 2 to 3 % there and 1 % here (bench/shadow_mode.md).
   void take_cache_neighbour(double loss) {
     cache_share = std::clamp(0.005 + loss / 4, 0.01, 0.02);
     most_cache_share = std::clamp(2 * loss, 0.02, kMostCacheShare);

@@ -27,6 +27,10 @@ constexpr unsigned kTellingPairs = 5;
 constexpr double kWorkedShare = 0.5;
 constexpr std::chrono::milliseconds kPatience{200};
 
+constexpr const char* kNotesName = "cache-neighbour";
+constexpr size_t kMostRounds = 3;
+constexpr int kNothing = -1;
+
 class Loop {
  public:
   void operator()() {
@@ -61,7 +65,7 @@ Period work_for_a_period(Loop& loop) {
 
 // In one pair of periods. Nothing: one of the two loops had no core.
 std::optional<double> loss_in_pair(Loop& loop, Neighbour<Loop>& neighbour) {
-  neighbour.be_idle();
+  if (!neighbour.be_idle()) return std::nullopt;
   const Period alone = work_for_a_period(loop);
   if (!neighbour.be_busy()) return std::nullopt;
   const unsigned before = neighbour.rounds();
@@ -76,19 +80,35 @@ std::optional<double> loss_in_pair(Loop& loop, Neighbour<Loop>& neighbour) {
 
 std::optional<double> measure_cache_neighbour() {
   const OwnCores cores;
-  const auto two = cores.two();
+  const auto two = cores.two_apart();
   if (!two) return std::nullopt;
   (void)OwnCores::stay_on(two->first);
   Neighbour<Loop> neighbour(kPatience);
   if (!neighbour.start(two->second)) return std::nullopt;
   Loop loop;
   std::vector<double> losses;
-  for (unsigned pair = 0; pair < kPairs; pair++)
+  for (unsigned pair = 0; pair < kPairs && !neighbour.late(); pair++)
     if (const auto loss = loss_in_pair(loop, neighbour)) losses.push_back(std::max(0.0, *loss));
   if (losses.size() < kTellingPairs) return std::nullopt;
   const auto middle = losses.begin() + static_cast<ptrdiff_t>(losses.size() / 2);
   std::ranges::nth_element(losses, middle);
   return *middle;
+}
+
+CacheNeighbourNotes::CacheNeighbourNotes(const HostNotes& notes)
+    : notes_(notes), rounds_(notes.load(kNotesName)) {}
+
+std::optional<double> CacheNeighbourNotes::loss() const {
+  std::optional<double> least;
+  for (const double loss : rounds_)
+    if (loss >= 0) least = std::min(loss, least.value_or(loss));
+  return least;
+}
+
+void CacheNeighbourNotes::add(const std::function<std::optional<double>()>& measure) {
+  if (rounds_.size() >= kMostRounds || !notes_.keep()) return;
+  rounds_.push_back(measure().value_or(kNothing));
+  notes_.store(kNotesName, rounds_);
 }
 
 }  // namespace shadowprof::probe

@@ -6,13 +6,32 @@
 // a period with it is compared with the one before.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <vector>
+
+#include "probe/host_notes.h"
 
 namespace shadowprof::probe {
 
 // By what share the loop is slower beside its neighbour: 0.1 is a tenth. Both work on 7 MB. Takes
-// 70 milliseconds of two cores. Nothing: this process may use one core only, or somebody else used
-// the second one.
+// 70 milliseconds of two cores, and never more than a quarter of a second. Nothing: this process
+// may use one core only, or somebody else used the second one.
 std::optional<double> measure_cache_neighbour();
+
+// What earlier runs have measured on this host: the least counts. For seconds at a time two
+// processors may be threads of one core, each of which loses 40 % by the other.
+class CacheNeighbourNotes {
+ public:
+  explicit CacheNeighbourNotes(const HostNotes& notes);
+
+  std::optional<double> loss() const;
+  // By `measure`, where it is not known well and can be kept.
+  void add(const std::function<std::optional<double>()>& measure);
+
+ private:
+  const HostNotes& notes_;
+  std::vector<double> rounds_;  // losses; less than 0: one that gave nothing
+};
 
 }  // namespace shadowprof::probe

@@ -95,7 +95,7 @@ std::optional<BusyCore> measure_beside(CachedWork& work, size_t other) {
   Neighbour<NeighbourWork> neighbour(kNeighbourWithin);
   if (!neighbour.start(other)) return std::nullopt;
   for (int round = 0; round < kBusyRounds; round++) {
-    neighbour.be_idle();
+    (void)neighbour.be_idle();
     alone_s = std::min(alone_s, work.seconds(1));
     if (!neighbour.be_busy()) {
       if (round < kTellingRounds) return std::nullopt;

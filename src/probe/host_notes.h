@@ -25,6 +25,8 @@ class HostNotes {
   // Finite numbers; empty: nothing is known. Names are those of files.
   std::vector<double> load(const std::string& name) const;
   void store(const std::string& name, std::span<const double> numbers) const;
+  // False: what is stored is gone.
+  bool keep() const { return folder_.valid(); }
 
  private:
   CacheFolder folder_;

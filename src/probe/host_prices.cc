@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/log.h"
-#include "probe/cache_neighbour.h"
 #include "probe/fault_price.h"
 
 namespace shadowprof::probe {
@@ -18,16 +17,12 @@ namespace {
 
 constexpr const char* kFaultsName = "exceptions";
 constexpr const char* kBusyCoreName = "busy-core";
-constexpr const char* kCacheNeighbourName = "cache-neighbour";
 constexpr size_t kPricesOfRound = 4;
 // Each is measured so often, and in the middle.
 constexpr size_t kFaultRounds = 5;
 // The least counts. What is less than this is believed at once.
 constexpr double kBusyCoreRounds = 4;
 constexpr double kCredibleShare = 0.002;
-// The least counts: for seconds at a time two processors may be threads of one core, each of which
-// loses 40 % by the other.
-constexpr size_t kCacheNeighbourRounds = 3;
 constexpr std::chrono::seconds kLongProgram{3};
 
 std::vector<FaultRound> fault_rounds_from(const std::vector<double>& numbers) {
@@ -45,6 +40,11 @@ std::vector<double> numbers_of_faults(const std::vector<FaultRound>& rounds) {
   return numbers;
 }
 
+// The program comes first; what is left for the front is to wait.
+void yield_to_others() {
+  ::setpriority(PRIO_PROCESS, 0, 19);
+}
+
 }  // namespace
 
 struct HostPrices::Shared {
@@ -53,8 +53,6 @@ struct HostPrices::Shared {
 };
 
 HostPrices::HostPrices() {
-  const auto losses = notes_.load(kCacheNeighbourName);
-  if (!losses.empty()) cache_neighbour_loss_ = std::max(0.0, *std::ranges::min_element(losses));
   void* memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
@@ -85,8 +83,7 @@ void HostPrices::measure_faults(const std::function<bool()>& is_over) {
   auto rounds = fault_rounds_from(notes_.load(kFaultsName));
   if (rounds.size() >= kFaultRounds) return;
   const size_t before = rounds.size();
-  ::setpriority(PRIO_PROCESS, 0,
-                19);  // the program comes first; what is left for the front is to wait
+  yield_to_others();
   while (rounds.size() < kFaultRounds && !is_over()) {
     const auto round = measure_fault_round();
     if (!round) break;
@@ -97,14 +94,10 @@ void HostPrices::measure_faults(const std::function<bool()>& is_over) {
   if (rounds.size() != before) notes_.store(kFaultsName, numbers_of_faults(rounds));
 }
 
-void HostPrices::measure_cache_neighbour() const {
-  auto losses = notes_.load(kCacheNeighbourName);
-  const bool took_long = std::chrono::steady_clock::now() - begun_at_ >= kLongProgram;
-  if (!took_long || losses.size() >= kCacheNeighbourRounds) return;
-  const auto loss = probe::measure_cache_neighbour();
-  if (!loss) return;
-  losses.push_back(*loss);
-  notes_.store(kCacheNeighbourName, losses);
+void HostPrices::measure_cache_neighbour() {
+  if (std::chrono::steady_clock::now() - begun_at_ < kLongProgram) return;
+  yield_to_others();
+  cache_neighbour_.add(probe::measure_cache_neighbour);
 }
 
 BusyCore HostPrices::busy_core() const {

@@ -16,9 +16,10 @@
 #include <memory>
 #include <optional>
 
-#include "probe/host_notes.h"
-#include "probe/contention.h"
 #include "machine/page_faults.h"
+#include "probe/cache_neighbour.h"
+#include "probe/contention.h"
+#include "probe/host_notes.h"
 
 namespace shadowprof::probe {
 
@@ -33,7 +34,7 @@ class HostPrices {
   // The worker's, before the program begins.
   BusyCore busy_core() const;
   // By what share a loop over 7 MB is slower beside another one. Nothing: no run has measured it.
-  std::optional<double> cache_neighbour_loss() const { return cache_neighbour_loss_; }
+  std::optional<double> cache_neighbour_loss() const { return cache_neighbour_.loss(); }
   // As far as is known.
   machine::FaultPrice faults() const;
   // What is known since the last call of either.
@@ -41,14 +42,14 @@ class HostPrices {
 
   // The front's. Asks is_over() every few milliseconds, and returns when it says so.
   void measure_faults(const std::function<bool()>& is_over);
-  // The program has ended. Takes 70 ms where it took long, and that is not known well.
-  void measure_cache_neighbour() const;
+  // The front's, when the program has ended. Takes some 70 ms where that took long.
+  void measure_cache_neighbour();
 
  private:
   struct Shared;  // by front and worker
   HostNotes notes_;
   Shared* shared_ = nullptr;
-  std::optional<double> cache_neighbour_loss_;
+  CacheNeighbourNotes cache_neighbour_{notes_};
   const std::chrono::steady_clock::time_point begun_at_ = std::chrono::steady_clock::now();
   mutable uint32_t rounds_known_ = 0;
 };

@@ -43,9 +43,11 @@ class Neighbour {
     }
     return true;
   }
-  void be_idle() {
+  // Likewise.
+  bool be_idle() {
     tell(kIdle);
     while (!idle_ && !late()) std::this_thread::yield();
+    return idle_;
   }
   // How often it has worked.
   unsigned rounds() const { return rounds_; }

@@ -5,7 +5,9 @@
 
 #include <sched.h>
 
+#include <fstream>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,13 @@ class OwnCores {
     if (found.size() < 2) return std::nullopt;
     return std::pair(found[0], found[1]);
   }
+  // Two that are no threads of one core, as far as the machine is told; else any two.
+  std::optional<std::pair<size_t, size_t>> two_apart() const {
+    const std::vector<size_t> found = all();
+    for (size_t i = 1; i < found.size(); i++)
+      if (core_id(found[i]) != core_id(found[0])) return std::pair(found[0], found[i]);
+    return two();
+  }
   // From now on not that one. False: there is no other.
   bool leave(size_t core) const {
     cpu_set_t others = allowed_;
@@ -51,6 +60,14 @@ class OwnCores {
   }
 
  private:
+  // The same of threads of one core.
+  static std::string core_id(size_t cpu) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    std::string list;
+    std::getline(file, list);
+    return list;
+  }
   static bool use(const cpu_set_t& cores) {
     return ::sched_setaffinity(0, sizeof cores, &cores) == 0;
   }

@@ -285,6 +285,7 @@ class ShadowRun {
 
   // shadow_situation.cc
   plan::Prices prices() const;
+  shadow::WarmGain warm_gain() const;  // of all replicas up to now
   ProgramRef candidate() const;
   Sample* idle_sample();
   // The program's processor time; of several the time.

@@ -29,8 +29,15 @@ plan::Prices ShadowRun::prices() const {
   prices.busy_core_share = crowding_.cost_of(1);
   const auto loss = options_.prices ? options_.prices->cache_neighbour_loss() : std::nullopt;
   if (loss) prices.take_cache_neighbour(*loss);
-  prices.take_warm_gain(counts_.warm_gain.ratio());
+  prices.take_warm_gain(warm_gain().ratio());
   return prices;
+}
+
+shadow::WarmGain ShadowRun::warm_gain() const {
+  shadow::WarmGain gain = counts_.warm_gain;
+  for (const Sample& sample : samples_)
+    if (!sample.has_ended) gain += sample.executor->counts().warm_gain;
+  return gain;
 }
 
 // That of the next sample, as far as is known; which of several programs runs is asked when it

@@ -286,6 +286,11 @@ TEST_CASE("and the less of it the slower it is with cold caches") {
   Prices as_they_were;
   as_they_were.take_warm_gain(0.9);
   CHECK(as_they_were.cache_share == Prices{}.cache_share);
+  slow.prices.take_cache_neighbour(0.4);
+  slow.prices.take_warm_gain(3);
+  CHECK(slow.prices.most_cache_share == Prices::kMostCacheShare);
+  slow.prices.take_cache_neighbour(0);
+  CHECK(slow.prices.cache_share == doctest::Approx(0.01));
 }
 
 TEST_CASE("one that is dear to replace executes so much as pays for what caches lose by it") {
