@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs that the policy of sampling was not made with: interpreters, tools and programs of our own, about a second
-of each at a scale of 1."""
+"""Programs that the policy of sampling was not made with: interpreters, tools and programs of our own (Debian's lua5.4,
+ruby, mawk, bc, g++, golang-go, p7zip-full, zstd), about a second of each at a scale of 1."""
 
 import random
 import subprocess
@@ -60,7 +60,7 @@ use strict; my (%text, $found); for my $round (1 .. COUNT) {
 AWK = """BEGIN { for (y = -1; y < 1; y += .01) for (x = -2; x < .5; x += .01) {
   a = b = 0; for (i = 0; i < COUNT && a * a + b * b < 4; i++) { t = a * a - b * b + x; b = 2 * a * b + y; a = t }
   steps += i; seen[i % 97] += length(steps "") } print steps }"""
-BC = "scale = COUNT; a(1) * 4\nscale = COUNT / 2; e(1.5)\nl(7)\n"
+BC = "scale = COUNT; a(1) * 4\nscale = COUNT / 2; e(1.5)\nl(7)\nquit\n"
 CPP = """
 #include <algorithm>
 #include <cstdio>
@@ -130,12 +130,13 @@ func main() {
 """
 
 
-def make_lines(path, count):
-    rng = random.Random(1)
+def lines(folder, scale):
+    path, rng = folder / "lines", random.Random(1)
     words = ["".join(rng.choices("etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(5000)]
     with path.open("w", encoding="ascii") as out:
-        for i in range(int(count)):
+        for i in range(int(1_600_000 * scale)):
             out.write(f"{rng.randrange(10**6)} {words[min(4999, int(rng.paretovariate(1)))]} {words[i % 5000]}\n")
+    return path
 
 
 def written(path, text, count):
@@ -149,17 +150,16 @@ def compiled(source, *compiler):
     return [program]
 
 
-def cases(folder, scale):
-    """(name, command) of each."""
-    lines = folder / "lines"
-    make_lines(lines, 1_600_000 * scale)
-    yield "lua", ["lua5.4", written(folder / "turn.lua", LUA, 60 * scale)]
-    yield "ruby", ["ruby", written(folder / "bodies.rb", RUBY, 180_000 * scale)]
-    yield "perl-text", ["perl", written(folder / "text.pl", PERL, 60 * scale)]
-    yield "mawk", ["mawk", "-f", written(folder / "steps.awk", AWK, 800 * scale)]
-    yield "bc", ["bc", "-l", written(folder / "digits.bc", BC, 1800 * scale ** 0.5)]
-    yield "c++", compiled(written(folder / "rounds.cc", CPP, 35 * scale), "g++", "-O2", "-g", "-o")
-    yield "go", compiled(written(folder / "trees.go", GO, 200 * scale), "go", "build", "-o")
-    yield "sort", ["sort", "--parallel=1", "-S", "200M", "-o", "/dev/null", lines]
-    yield "7z", ["7z", "a", "-mmt1", "-mx1", "-y", folder / "lines.7z", lines]
-    yield "zstd", ["zstd", "-q", "-12", "-T1", "-f", "-o", "/dev/null", lines]
+# What makes the command of each, in a folder, with so much work.
+MAKERS = {
+    "lua": lambda folder, scale: ["lua5.4", written(folder / "turn.lua", LUA, 60 * scale)],
+    "ruby": lambda folder, scale: ["ruby", written(folder / "bodies.rb", RUBY, 180_000 * scale)],
+    "perl-text": lambda folder, scale: ["perl", written(folder / "text.pl", PERL, 60 * scale)],
+    "mawk": lambda folder, scale: ["mawk", "-f", written(folder / "steps.awk", AWK, 800 * scale)],
+    "bc": lambda folder, scale: ["bc", "-l", written(folder / "digits.bc", BC, 1800 * scale ** 0.5)],
+    "c++": lambda folder, scale: compiled(written(folder / "rounds.cc", CPP, 35 * scale), "g++", "-O2", "-g", "-o"),
+    "go": lambda folder, scale: compiled(written(folder / "trees.go", GO, 200 * scale), "go", "build", "-o"),
+    "sort": lambda folder, scale: ["sort", "--parallel=1", "-S", "200M", "-o", "/dev/null", lines(folder, scale)],
+    "7z": lambda folder, scale: ["7z", "a", "-txz", "-so", "-mmt1", "-mx1", "lines.xz", lines(folder, scale)],
+    "zstd": lambda folder, scale: ["zstd", "-q", "-12", "-T1", "-f", "-o", "/dev/null", lines(folder, scale)],
+}

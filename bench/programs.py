@@ -100,12 +100,12 @@ def cases(folder, scale, only=""):
     """(name, command) of each, or of those of `only`, a list with commas, which may have some of other_programs.py, or
     all of them ("others"); `scale` multiplies the work of all; that of cc1plus is not less than at 5."""
     wanted = {name for name in only.split(",") if name}
+    if "others" in wanted:
+        wanted = wanted - {"others"} | set(other_programs.MAKERS)
     known = dict(all_cases(folder, scale))
-    if not wanted <= set(known):
-        others = {name: command for name, command in other_programs.cases(folder, scale) if name not in known}
-        known.update(others)
-        if "others" in wanted:
-            wanted = wanted - {"others"} | set(others)
-    if not wanted <= set(known):
-        sys.exit(f"no such program: {', '.join(sorted(wanted - set(known)))} (there are {', '.join(known)})")
-    return [(name, command) for name, command in known.items() if not wanted or name in wanted]
+    others = {name: make for name, make in other_programs.MAKERS.items() if name in wanted}
+    if not wanted <= set(known) | set(others):
+        there_are = ", ".join([*known, *other_programs.MAKERS])
+        sys.exit(f"no such program: {', '.join(sorted(wanted - set(known) - set(others)))} (there are {there_are})")
+    return ([(name, command) for name, command in known.items() if not wanted or name in wanted]
+            + [(name, make(folder, scale)) for name, make in others.items()])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """What shadow mode costs, how much it sees, and how right it is.
 
-usage: bench/shadow_mode.py SHADOWPROF [--pairs N] [--only NAME,...] [--scale X | --seconds S]
+usage: bench/shadow_mode.py SHADOWPROF [--pairs N] [--only NAME,...|others] [--scale X | --seconds S]
                             [--profile LIST] [--truth LIST] [--option=OPT ...] [--no-accuracy]
 
 For each program: N pairs of a native run and a sampled one, in turn. Overhead is how much longer the

@@ -9,7 +9,6 @@
 #include "base/limits.h"
 #include "base/processor_time.h"
 #include "kernel/proc.h"
-#include "shadow/thread_looks.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {

@@ -62,6 +62,7 @@ Status Executor::start() {
   if (may_go_native_ && !pass_to(budget_.sample_number % threads_.size()))
     return ptrace::thread_is_gone(tid());
   choose_start();
+  pieces_.begins(budget_.seconds);
   if (budget_.seconds > 0) {
     clock_.start(EngineClock::Of::recorded, tid(), budget_.price, {});
     deadline_.start(budget_.seconds);

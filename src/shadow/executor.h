@@ -123,7 +123,7 @@ class Executor : public Execution {
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);
-  bool goes_on_with_sample(double recorded_s);
+  bool goes_on_with_sample(double clock_s);
   void stop_between(const Registers& guest);
   bool count_branches(double native_s);
   void choose_looks();
@@ -215,7 +215,9 @@ class Executor : public Execution {
   bool native_is_over_ = false;
   bool is_cut_short_ = false;
   unsigned steps_ = 0;
-  unsigned pieces_ = 0;  // of the present sample, but the last
+  SamplePieces pieces_;      // the present sample's
+  double speed_before_ = 0;  // natively, right before it, instructions a second; 0: not known
+  uint64_t instructions_before_ = 0;  // its present piece
 
   // A full buffer met another that is still being read: goes on from here.
   bool blocked_on_buffer_ = false;

@@ -28,10 +28,6 @@ namespace {
 // each of their iterations.
 constexpr unsigned kMostSteps = 2000;
 constexpr double kLeaveAgain_s = 0.001;  // seconds
-// A sample that has so much of the seconds that it was to have is long enough; it is put together
-// of so many pieces at most.
-constexpr double kEnoughShare = 0.5;
-constexpr unsigned kMostPieces = 8;
 // SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
 constexpr int kUserDispatch = 2;
 // Shorter stretches are mostly what comes of stops.
@@ -42,6 +38,8 @@ constexpr double kLeastPaced_s = 0.0003;
 constexpr double kWarmUpShare = 0.5;
 constexpr double kUsual_s = 0.003;
 constexpr double kLeastCounted_s = 0.0001;
+// How long a pass takes is assumed.
+constexpr double kMostCountingShare = 0.25;
 constexpr const char* kCodeIsGone = "code that was executed natively is gone";
 
 }  // namespace
@@ -94,11 +92,10 @@ void Executor::go_native(Registers guest) {
     judge_stretch();
     counts_.recorded_s += clock_.since_start();
     finish_trace(cursor_, end_for_now());
-    const double recorded_s = program_time(sample_seconds_);
-    guest_seconds_ += recorded_s;
-    if (!goes_on_with_sample(recorded_s)) {
+    const double clock_s = program_time(sample_seconds_);
+    guest_seconds_ += clock_s;
+    if (!goes_on_with_sample(clock_s)) {
       counts_.samples++;
-      pieces_ = 0;
       space_.pace().end(paced_);
       return stop_between(guest);
     }
@@ -109,11 +106,13 @@ void Executor::go_native(Registers guest) {
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
 }
 
-// To see what is new takes many times as long as the program does, so that a sample in which much
-// is seen has little of the program. It is not over then, or such code would count too little.
-bool Executor::goes_on_with_sample(double recorded_s) {
-  if (recorded_s >= kEnoughShare * budget_.seconds || ++pieces_ == kMostPieces) return false;
-  next_ = {.seconds = budget_.seconds - recorded_s, .number = budget_.sample_number};
+// A piece of it is over.
+bool Executor::goes_on_with_sample(double clock_s) {
+  const uint64_t before = std::exchange(instructions_before_, counts_.instructions);
+  const auto fresh = static_cast<double>(counts_.instructions - before);
+  pieces_.add({fresh, speed_before_}, clock_s, space_.piece_units());
+  if (pieces_.are_enough()) return false;
+  next_ = {.seconds = pieces_.rest_s(), .number = budget_.sample_number};
   phase_ = Phase::native;
   native_is_over_ = true;
   clock_.start(EngineClock::Of::native, tid(), budget_.price, work());
@@ -137,6 +136,8 @@ void Executor::proceed(const NextSample& next) {
   }
   if (!count_branches(next_.native_s)) return end(Outcome::fault, kCodeIsGone);
   phase_ = Phase::native;
+  speed_before_ = 0;
+  pieces_.begins(next_.seconds);
   calls_.goes_on();
   clock_.start(EngineClock::Of::native, tid(), budget_.price, work());
   choose_looks();
@@ -150,7 +151,7 @@ void Executor::proceed(const NextSample& next) {
 // over.
 bool Executor::count_branches(double native_s) {
   const auto& branches = space_.pace().branches();
-  if (native_s < kLeastPaced_s || threads_.size() > 1 || cannot_count_) return true;
+  if (native_s < kLeastPaced_s || cannot_count_) return true;
   if (!branches_.has_room_for(branches)) {
     const auto mappings = kernel::read_maps(tid());
     ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica, ptrace::StopSignal::drop);
@@ -186,6 +187,7 @@ std::optional<PacedTime> Executor::speed_between(const Passes& from, const Passe
   const auto instructions = space_.pace().instructions(passes);
   if (!instructions) return std::nullopt;
   const double counting_s = NativePace::kPass_s * static_cast<double>(all);
+  if (counting_s > kMostCountingShare * native_s) return std::nullopt;
   return PacedTime{*instructions, EngineClock::without(native_s, counting_s)};
 }
 
@@ -196,7 +198,7 @@ bool Executor::take_passes(double native_s) {
   if (!branches_.is_attached()) return true;
   auto passes = branches_.passes();
   if (!passes || !branches_.detach()) return false;
-  if (looks.empty() || !were_all || threads_.size() > 1) return true;
+  if (looks.empty() || !were_all) return true;
   const Passes end{std::move(*passes), native_s};
   const bool is_long = looks.size() > 1;
   const auto usual = speed_between(looks.front(), is_long ? looks[1] : end);
@@ -211,6 +213,7 @@ void Executor::judge_stretch() {
   if (!stretch || state.pace_to == 0) return;
   const auto ticks = static_cast<uint32_t>(state.pace_to - state.pace_from);
   if (!space_.pace().checks().was_undisturbed(ticks)) return;
+  speed_before_ = stretch->usual.speed();
   counts_.paced_s += stretch->usual.seconds;
   counts_.paced_instructions += stretch->usual.instructions;
   if (stretch->warm) counts_.warm_gain.add(stretch->usual.speed(), stretch->warm->speed());

@@ -67,7 +67,7 @@ bool Executor::take_buffer(uint64_t cursor) {
 void Executor::note_records(std::span<const trace::Word> words) {
   const trace::RecordSums sums = trace::sum_records(table_, words, counts_.shares);
   counts_.instructions += sums.instructions;
-  if (may_go_native_ && threads_.size() == 1) space_.pace().note(paced_, words);
+  if (may_go_native_) space_.pace().note(paced_, words);
   sample_words_ += words.size();
   sums_ += sums;
 }

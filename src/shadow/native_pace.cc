@@ -19,11 +19,12 @@ constexpr uint64_t kLongAway = 30'000;
 constexpr uint64_t kEnoughBare = 100'000;
 constexpr uint64_t kFewestPasses = 3;
 // From one pass to the next where a branch begins to be counted: so many instructions take a
-// hundred nanoseconds; ten or twenty where there is no such branch.
+// tens of nanoseconds. Fewer where there is no such branch.
 constexpr uint64_t kLeastDistance = 300;
 constexpr uint64_t kLeastDistanceOfAll = 60;
 static_assert(kLeastDistanceOfAll < kLeastDistance);
-constexpr size_t kMostKept = 48;  // samples; of each so many words at most
+constexpr size_t kMostKept = 48;               // samples
+constexpr size_t kMostRuns = size_t{1} << 15;  // of one, which are looked at again
 constexpr int kOverlapPower = 4;
 constexpr unsigned kHalfAsMuchAfter = 16;  // samples
 // So much of the instructions is before passes, and natively before passes of branches that samples
@@ -125,7 +126,7 @@ std::span<const uint8_t> NativePace::passed_by(RunId id) {
 
 void NativePace::note(Sample& sample, std::span<const trace::Word> words) {
   trace::Reader reader(table_, words);
-  while (sample.words < kMostWords) {
+  while (sample.words < kMostWords && sample.runs.size() < kMostRuns) {
     const auto record = reader.next();
     if (!record || !*record) return;
     sample.words += (*record)->words.size();

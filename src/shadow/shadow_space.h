@@ -25,6 +25,7 @@
 #include "emu/translate/prefill.h"
 #include "ptrace/remote_syscall.h"
 #include "shadow/native_pace.h"
+#include "shadow/sample_pieces.h"
 #include "shadow/stack_unwinder.h"
 #include "trace/run_mailbox.h"
 #include "trace/trace_sink.h"
@@ -86,6 +87,7 @@ class ShadowSpace {
   }
   StackUnwinder& unwinder() { return unwinder_; }
   NativePace& pace() { return pace_; }
+  PieceUnits& piece_units() { return piece_units_; }
   // Where a `syscall` instruction is; valid after prepare().
   GuestAddr syscall_insn() const { return space_->code().syscall_insn(); }
 
@@ -99,6 +101,7 @@ class ShadowSpace {
   SpaceOptions options_;
   StackUnwinder unwinder_;
   NativePace pace_;
+  PieceUnits piece_units_;
 };
 
 }  // namespace shadowprof::shadow

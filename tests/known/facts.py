@@ -30,7 +30,7 @@ SAMPLED = {"shadow": ["--mode", "shadow", "--max-overhead", "20%"],
            "burst": ["--mode", "burst", "--max-overhead", "20%"]}
 FULL = ["--mode", "full", "--profile", "edge,call,method,path,value", "--condition", "values=all"]
 LATENCY = ["--mode", "full", "--profile", "latency"]
-# Rounds in full mode, in full mode with latencies, and so many that it runs for some two seconds.
+# Rounds in full mode, in full mode with latencies, and so many, or more, that it runs for two seconds.
 PROGRAMS = {
     "recursion": ("300", None, "3000000"),
     "opcodes": ("100000", None, "150000000"),
@@ -45,7 +45,7 @@ PROGRAMS = {
     "generated": ("3000", None, None),
     "atomics": ("50000", "50000", "450000000"),
 }
-# Rounds in full mode, and so many that it runs for some two seconds: with hazards and waste.
+# Rounds in full mode, and so many, or more, that it runs for two seconds: with hazards and waste.
 MEMORY = {"hazards": ("20000", "12000000"), "silent": ("12000", "24000000")}
 SHARING = {"sharing": ("20000", "150000000")}
 VISIT = 256  # instructions, of collect/loads/line_sharing.h

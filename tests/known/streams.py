@@ -12,7 +12,7 @@ from known_driver import ONLY_AND_MODES, drive
 MODES = {"full": ["--mode", "full"],
          "shadow": ["--mode", "shadow", "--max-overhead", "20%"],
          "burst": ["--mode", "burst", "--max-overhead", "20%"]}
-# Rounds in full mode, and so many that it runs for some two seconds.
+# Rounds in full mode, and so many, or more, that it runs for two seconds.
 WALKS = {"list": ("200000", "30000000"),
          "lists": ("200000", "25000000"),
          "table": ("300000", "60000000"),

@@ -160,6 +160,23 @@ TEST_CASE("samples count by how much their passes are a stretch's") {
   CHECK(*of_both == doctest::Approx(truth).epsilon(0.05));
 }
 
+TEST_CASE("passes that only samples of long ago had say nothing") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 1000, 12);
+  program.end_sample(pace);
+  program.execute(program.second, 400, 40);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 2);
+  CHECK(pace.instructions(std::array<uint64_t, 2>{0, 1000}));
+  for (int i = 0; i < 48; i++) {
+    program.execute(program.first, 1000, 12);
+    program.end_sample(pace);
+  }
+  CHECK(pace.instructions(std::array<uint64_t, 2>{1000, 0}));
+  CHECK_FALSE(pace.instructions(std::array<uint64_t, 2>{0, 1000}));
+}
+
 TEST_CASE("where most code passes no branch nothing is known") {
   TwoLoops program;
   NativePace pace(program.table);

@@ -12,7 +12,7 @@ constexpr size_t kMostCodes = 1024;
 // What a replica's clock may be off by, as a logarithm: a factor of four.
 constexpr double kClockErrorLog = 1.386;
 constexpr double kTellingNative_s = 0.001;  // less says nothing
-constexpr double kNativeErrorLog = 0.69;    // of speeds natively: a factor of two
+constexpr double kNativeErrorLog = 0.18;    // of speeds natively: a fifth
 constexpr double kAlikeSquared = 0.05;  // code whose squared distance is less
 constexpr double kSteadyLog = 0.7;      // speeds that differ by less than a factor of two
 constexpr double kBelievedShare = 0.5;  // speeds that are known

@@ -34,8 +34,8 @@
 // there are none for much of the time nothing is said of speeds.
 //
 // Where speeds are as they were recorded a factor of four, up or down, is taken for the clock's
-// error, and natively a factor of two: to believe smaller differences makes profiles worse
-// (bench/shadow_mode.md).
+// error, as to believe smaller differences makes profiles worse (bench/shadow_mode.md); natively a
+// fifth is.
 //
 // A program that makes system calls all the time is seen from one of them to the next, and which of
 // these pieces is seen is drawn: each as likely as any other (Drawn::evenly), so the long ones are
