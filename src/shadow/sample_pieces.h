@@ -14,7 +14,7 @@
 //
 // Where it is known how fast the program was natively right before the sample, a piece is as long
 // as its instructions take at that speed; in units by which the mean of all pieces is as long as by
-// the clock. And the first piece is the longer, by the clock, the faster that is.
+// the clock.
 #pragma once
 
 #include <algorithm>
