@@ -14,6 +14,7 @@ import tempfile
 
 # Each is measured when it is first needed: a short run may end before that.
 NAMES = {"busy-core", "exceptions", "latency", "names"}
+LONG = ("sh", "-c", "sleep 3.1; exit 3")  # long enough for what is measured behind it
 
 
 def run(shadowprof, cache, directory, command=("sh", "-c", "exit 3")):
@@ -41,6 +42,20 @@ def wrong_folder(cache):
         if stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) & 0o077:
             return f"others can read {name}"
     return ""
+
+
+def wrong_behind_long(shadowprof, cache, directory):
+    """Its status is the program's, and the note has one number."""
+    wrong = run(shadowprof, cache, directory, LONG)
+    note = os.path.join(cache, "shadowprof", "cache-neighbour")
+    if wrong:
+        return wrong
+    if not os.path.exists(note):
+        return "nothing is kept of what a neighbour costs"
+    with open(note, encoding="ascii") as file:
+        numbers = [line for line in file.read().splitlines() if line.lstrip("-").replace(".", "", 1)[:1].isdigit()]
+    os.unlink(note)
+    return "" if len(numbers) == 1 else f"it has {numbers}"
 
 
 def measured(shadowprof, cache, directory, others=""):
@@ -79,6 +94,8 @@ def main():
             file.write(text.replace("boot ", "boot of-another-", 1))
         check("what was measured before the host was started is measured again",
               measured(options.shadowprof, cache, directory, "boot of-another-"))
+        check("a neighbour's cost is measured behind a long run, which ends like its program",
+              wrong_behind_long(options.shadowprof, cache, directory))
         os.chmod(cache, 0o777)
         os.rename(os.path.join(cache, "shadowprof"), os.path.join(directory, "away"))
         check("a folder that others may write to is left alone",
