@@ -66,9 +66,8 @@ def main():
     logs = [0.0] * len(profiles)
     count = 0
     try:
-        for name, command in programs.cases(folder, options.scale):
-            if only and name not in only:
-                continue
+        named = ",".join(name for name in only if name != "cold")
+        for name, command in programs.cases(folder, options.scale, named) if named or not only else []:
             runs = [command] + [prefix + ["--profile", what, "--"] + command for _, what in profiles]
             best = [math.inf] * len(runs)
             for _ in range(options.repeat):

@@ -80,9 +80,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="merged-") as name:
         folder = pathlib.Path(options.folder or name)
         folder.mkdir(exist_ok=True)
-        for program, command in programs.interpreters(options.scale):
-            if program in options.only.split(","):
-                measure(options, program, command, folder)
+        for program, command in programs.cases(folder, options.scale, options.only):
+            measure(options, program, command, folder)
 
 
 main()

@@ -73,39 +73,39 @@ def scaled(script, count):
     return script.replace("COUNT", str(int(count)))
 
 
-def interpreters(scale):
-    """Those of cases() that need no files."""
-    yield "sqlite3", ["sqlite3", ":memory:", scaled(SQL, 1_000_000 * scale)]
-    yield "perl", ["perl", "-e", scaled(PERL, 12_000_000 * scale)]
-    yield "python3", ["/usr/bin/python3", "-c", scaled(PYTHON, 6_000_000 * scale)]
+def text(folder, name, size):
+    make_text(folder / name, int(size))
+    return folder / name
 
 
-def all_cases(folder, scale):
-    text = folder / "text"
-    make_text(text, int(40_000_000 * scale))
-    small = folder / "small"
-    make_text(small, int(12_000_000 * scale))
-    yield "gzip", ["gzip", "-c", text]
-    yield "bzip2", ["bzip2", "-c", small]
-    yield "xz", ["xz", "-2", "-T1", "-c", small]
-    yield from interpreters(scale)
-    cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True,
-                             check=True).stdout.strip()
+def cc1plus(folder, scale):
+    compiler = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True,
+                              check=True).stdout.strip()
     preprocessed = folder / "big.ii"
     make_cpp(preprocessed, max(40, int(8 * scale)))
-    yield "cc1plus", [cc1plus, "-quiet", "-fpreprocessed", "-O2", preprocessed, "-o", "/dev/null"]
+    return [compiler, "-quiet", "-fpreprocessed", "-O2", preprocessed, "-o", "/dev/null"]
+
+
+# What makes the command of each, in a folder, with so much work; that of cc1plus is not less than at 5.
+MAKERS = {
+    "gzip": lambda folder, scale: ["gzip", "-c", text(folder, "text", 40_000_000 * scale)],
+    "bzip2": lambda folder, scale: ["bzip2", "-c", text(folder, "small", 12_000_000 * scale)],
+    "xz": lambda folder, scale: ["xz", "-2", "-T1", "-c", text(folder, "small", 12_000_000 * scale)],
+    "sqlite3": lambda _, scale: ["sqlite3", ":memory:", scaled(SQL, 1_000_000 * scale)],
+    "perl": lambda _, scale: ["perl", "-e", scaled(PERL, 12_000_000 * scale)],
+    "python3": lambda _, scale: ["/usr/bin/python3", "-c", scaled(PYTHON, 6_000_000 * scale)],
+    "cc1plus": cc1plus,
+}
 
 
 def cases(folder, scale, only=""):
     """(name, command) of each, or of those of `only`, a list with commas, which may have some of other_programs.py, or
-    all of them ("others"); `scale` multiplies the work of all; that of cc1plus is not less than at 5."""
-    wanted = {name for name in only.split(",") if name}
+    all of them ("others"); `scale` multiplies the work."""
+    known = MAKERS | other_programs.MAKERS
+    wanted = [name for name in only.split(",") if name] or list(MAKERS)
     if "others" in wanted:
-        wanted = wanted - {"others"} | set(other_programs.MAKERS)
-    known = dict(all_cases(folder, scale))
-    others = {name: make for name, make in other_programs.MAKERS.items() if name in wanted}
-    if not wanted <= set(known) | set(others):
-        there_are = ", ".join([*known, *other_programs.MAKERS])
-        sys.exit(f"no such program: {', '.join(sorted(wanted - set(known) - set(others)))} (there are {there_are})")
-    return ([(name, command) for name, command in known.items() if not wanted or name in wanted]
-            + [(name, make(folder, scale)) for name, make in others.items()])
+        wanted = [name for name in wanted if name != "others"] + list(other_programs.MAKERS)
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        sys.exit(f"no such program: {', '.join(unknown)} (there are {', '.join(known)})")
+    return [(name, known[name](folder, scale)) for name in wanted]

@@ -59,7 +59,7 @@ SAMPLE = re.compile(r"^\s*(\d+)\s+([0-9a-f]+)\s*$")
 
 
 def cases(folder, scale):
-    known = dict(programs.all_cases(folder, scale))
+    known = dict(programs.cases(folder, scale, "gzip,bzip2,xz,cc1plus"))
     chase = folder / "chase"
     subprocess.run(["cc", "-O2", "-x", "c", "-", "-o", chase], input=CHASE.encode(), check=True)
     text, small = folder / "text", folder / "small"
