@@ -32,7 +32,7 @@ struct CounterCode {
 };
 
 // At `counter`. Neither lea nor mov changes a flag.
-CounterCode counter_code(GuestAddr counter, GuestAddr target) {
+CounterCode counter_code(GuestAddr counter, const CountedPlace& place) {
   CounterCode code;
   CodeWriter out(code.bytes);
   const auto rcx_and = [&](uint8_t opcode, uint64_t data) {
@@ -48,7 +48,8 @@ CounterCode counter_code(GuestAddr counter, GuestAddr target) {
   rcx_and(kStore, kCount);
   rcx_and(kLoad, kSavedRcx);
   code.restored = out.offset();
-  out.jump(static_cast<uint32_t>(target.value - counter.value));
+  if (place.insn) out.copy(std::span(place.insn->bytes).first(place.insn->length));
+  out.jump(static_cast<uint32_t>(place.target.value - counter.value));
   code.end = out.offset();
   return code;
 }
@@ -58,17 +59,39 @@ bool reaches(GuestAddr from, GuestAddr to) {
   return apart + kRoomBytes < kReach;
 }
 
-using Displacement = std::array<uint8_t, sizeof(int32_t)>;
+// What of a place is changed.
+struct Patch {
+  GuestAddr at;
+  std::array<uint8_t, emu::kJumpBytes> bytes{};
+  size_t size = 0;
+  std::span<const uint8_t> span() const { return std::span(bytes).first(size); }
+};
 
-Displacement displacement_to(const CountedBranch& branch, GuestAddr target) {
-  const auto displacement = static_cast<int32_t>(target - branch.next);
-  Displacement bytes;
-  std::memcpy(bytes.data(), &displacement, bytes.size());
-  return bytes;
+int32_t displacement(GuestAddr from, GuestAddr to) {
+  return static_cast<int32_t>(to - from);
 }
 
-Status lead_to(ptrace::RemoteMemory& memory, const CountedBranch& branch, GuestAddr target) {
-  return memory.write_code(branch.next - sizeof(Displacement), displacement_to(branch, target));
+Patch patch_to(const CountedPlace& place, GuestAddr counter) {
+  Patch patch;
+  const bool is_branch = !place.insn;
+  patch.size = is_branch ? sizeof(int32_t) : emu::kJumpBytes;
+  patch.at = is_branch ? place.next - sizeof(int32_t) : place.at;
+  if (!is_branch) patch.bytes[0] = 0xe9;
+  const int32_t apart = displacement(patch.at + patch.size, counter);
+  std::memcpy(patch.bytes.data() + (is_branch ? 0 : 1), &apart, sizeof apart);
+  return patch;
+}
+
+// As it is without us.
+Patch original(const CountedPlace& place) {
+  if (!place.insn) return patch_to(place, place.target);
+  Patch patch{place.at, {}, emu::kJumpBytes};
+  std::copy_n(place.insn->bytes.begin(), patch.size, patch.bytes.begin());
+  return patch;
+}
+
+Status apply(ptrace::RemoteMemory& memory, const Patch& patch) {
+  return memory.write_code(patch.at, patch.span());
 }
 
 // `rooms`: so many may be there already, of which the mappings do not tell.
@@ -86,7 +109,7 @@ GuestAddr place_near(const std::vector<kernel::Mapping>& mappings, size_t rooms,
 
 }  // namespace
 
-const BranchCounter::Room* BranchCounter::room_for(const CountedBranch& branch) const {
+const BranchCounter::Room* BranchCounter::room_for(const CountedPlace& branch) const {
   const auto room = std::ranges::find_if(rooms_, [&](const Room& r) {
     return r.code.contains(branch.at) && reaches(branch.at, r.page) &&
            reaches(branch.target, r.page);
@@ -94,14 +117,14 @@ const BranchCounter::Room* BranchCounter::room_for(const CountedBranch& branch) 
   return room == rooms_.end() ? nullptr : &*room;
 }
 
-bool BranchCounter::has_room_for(CountedBranches branches) const {
-  return std::ranges::all_of(branches, [&](const CountedBranch& b) { return room_for(b); });
+bool BranchCounter::has_room_for(CountedPlaces branches) const {
+  return std::ranges::all_of(branches, [&](const CountedPlace& b) { return room_for(b); });
 }
 
 Status BranchCounter::make_room(ptrace::RemoteSyscalls& remote,
                                 const std::vector<kernel::Mapping>& mappings,
-                                CountedBranches branches) {
-  for (const CountedBranch& branch : branches) {
+                                CountedPlaces branches) {
+  for (const CountedPlace& branch : branches) {
     if (room_for(branch)) continue;
     const auto code = std::ranges::find_if(
         mappings, [&](const kernel::Mapping& m) { return m.range.contains(branch.at); });
@@ -119,23 +142,25 @@ Status BranchCounter::make_room(ptrace::RemoteSyscalls& remote,
   return {};
 }
 
-bool BranchCounter::is_unchanged(const CountedBranch& branch) {
-  const auto there = memory_.read_value<Displacement>(branch.next - sizeof(Displacement));
-  return there && *there == displacement_to(branch, branch.target);
+bool BranchCounter::is_unchanged(const CountedPlace& branch) {
+  const Patch patch = original(branch);
+  std::array<uint8_t, emu::kJumpBytes> there{};
+  return memory_.read(patch.at, std::span(there).first(patch.size)) &&
+         std::ranges::equal(patch.span(), std::span(there).first(patch.size));
 }
 
-Status BranchCounter::attach(CountedBranches branches) {
+Status BranchCounter::attach(CountedPlaces branches) {
   SP_CHECK(attached_ == 0 && branches.size() <= NativePace::kMostBranches, "counted already");
-  const auto can_count = [&](const CountedBranch& b) { return room_for(b) && is_unchanged(b); };
+  const auto can_count = [&](const CountedPlace& b) { return room_for(b) && is_unchanged(b); };
   if (!std::ranges::all_of(branches, can_count)) return {};
   for (size_t k = counters_.size(); k < branches.size(); k++) {
     const GuestAddr at = room_for(branches[k])->page + k * kCounterBytes;
-    const CounterCode code = counter_code(at, branches[k].target);
+    const CounterCode code = counter_code(at, branches[k]);
     SP_TRY(memory_.write_code(at, std::span(code.bytes).first(code.end)));
     counters_.push_back({branches[k], at});
   }
   for (const auto& [branch, code] : counters_) {
-    SP_TRY(lead_to(memory_, branch, code));
+    SP_TRY(apply(memory_, patch_to(branch, code)));
     attached_++;
   }
   return {};
@@ -152,19 +177,20 @@ Result<std::vector<uint64_t>> BranchCounter::passes() {
 
 Status BranchCounter::detach() {
   for (const auto& [branch, code] : std::span(counters_).first(std::exchange(attached_, 0)))
-    SP_TRY(lead_to(memory_, branch, branch.target));
+    SP_TRY(apply(memory_, original(branch)));
   return {};
 }
 
 Status BranchCounter::outside(ptrace::Registers& guest) {
   for (const auto& [branch, counter] : std::span(counters_).first(attached_)) {
-    const CounterCode code = counter_code(counter, branch.target);
+    const CounterCode code = counter_code(counter, branch);
     const uint64_t at = guest.rip - counter.value;
     if (at >= code.end) continue;
     if (at >= code.saved && at < code.restored) {
       SP_ASSIGN(guest.rcx, memory_.read_value<uint64_t>(counter + kSavedRcx));
     }
-    guest.rip = branch.target.value;
+    const bool is_to_come = branch.insn && at <= code.restored;
+    guest.rip = is_to_come ? branch.at.value : branch.target.value;
   }
   return {};
 }

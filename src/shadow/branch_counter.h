@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Counts how often a replica passes some direct branches natively. A branch's displacement is
-// changed, in the replica's own copy of the page, so that it leads to a few instructions of ours
-// that count, change no register and no flag, and go on to where the branch leads:
+// Counts how often a replica passes some places natively: direct branches, and other instructions.
+// A branch's displacement is changed, in the replica's own copy of the page, so that it leads to a
+// few instructions of ours that count, change no register and no flag, and go on to where the
+// branch leads. Another instruction makes room for a jump there, and is executed behind ours:
 //
-//   make_room()   once for each file with such branches: two pages within reach of them
+//   make_room()   once for each file with such places: two pages within reach of them
 //   attach()      the replica is stopped, and goes native then
 //   outside()     it has stopped natively: where the guest is, if that is in our instructions
 //   detach()      before the replica's code is looked at again
 //
 // Only code of files that is private and that nobody can write is changed, and only while it is
-// what it was. Who has not all of the branches counts none.
+// what it was. Who has not all of the places counts none.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +25,24 @@
 
 namespace shadowprof::shadow {
 
-// The same branches in each call, in the same order; more of them later.
-using CountedBranches = std::span<const CountedBranch>;
+// The same places in each call, in the same order; more of them later.
+using CountedPlaces = std::span<const CountedPlace>;
 
 class BranchCounter {
  public:
   explicit BranchCounter(Tid replica) : memory_(replica) {}
 
-  bool has_room_for(CountedBranches branches) const;
+  bool has_room_for(CountedPlaces branches) const;
   // For those that have none. An Error: they cannot have it, now or later.
   Status make_room(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings,
-                   CountedBranches branches);
+                   CountedPlaces branches);
   // Nothing happens where there is no room, or the code is not what it was. An Error: the replica
   // is not to go on.
-  Status attach(CountedBranches branches);
+  Status attach(CountedPlaces branches);
   bool is_attached() const { return attached_ > 0; }
   // How often each was passed natively since there is room for it. The replica may run.
   Result<std::vector<uint64_t>> passes();
-  // The branches are as they were. An Error: the replica is not to go on.
+  // The places are as they were. An Error: the replica is not to go on.
   Status detach();
   Status outside(ptrace::Registers& guest);
 
@@ -52,11 +53,11 @@ class BranchCounter {
     GuestAddr page;
   };
   struct Counter {
-    CountedBranch branch;
+    CountedPlace branch;
     GuestAddr code;
   };
-  const Room* room_for(const CountedBranch& branch) const;
-  bool is_unchanged(const CountedBranch& branch);
+  const Room* room_for(const CountedPlace& branch) const;
+  bool is_unchanged(const CountedPlace& branch);
 
   ptrace::RemoteMemory memory_;
   std::vector<Room> rooms_;

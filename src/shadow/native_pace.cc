@@ -58,21 +58,21 @@ bool is_passed(const trace::Run& run, const trace::Block& block, const trace::Bl
 }
 
 struct Candidate {
-  CountedBranch branch;
+  CountedPlace place;
   uint64_t passes = 0;
 };
+using Candidates = std::unordered_map<uint64_t, Candidate>;
 
 // The one to count of those that are passed in so many instructions.
-std::optional<CountedBranch> best_of(const std::unordered_map<uint64_t, Candidate>& candidates,
-                                     uint64_t instructions) {
+std::optional<CountedPlace> best_of(const Candidates& candidates, uint64_t instructions) {
   const uint64_t most = instructions / kLeastDistance;
   Candidate often, seldom{{}, instructions / kLeastDistanceOfAll + 1};
   for (const auto& [at, candidate] : candidates) {
     if (candidate.passes <= most && candidate.passes > often.passes) often = candidate;
     if (candidate.passes > most && candidate.passes < seldom.passes) seldom = candidate;
   }
-  if (often.passes >= kFewestPasses) return often.branch;
-  if (seldom.branch.at != GuestAddr()) return seldom.branch;
+  if (often.passes >= kFewestPasses) return often.place;
+  if (seldom.place.at != GuestAddr()) return seldom.place;
   return std::nullopt;
 }
 
@@ -95,14 +95,14 @@ void close(NativePace::Sample& sample) {
 
 }  // namespace
 
-// use(block) for each whose branch the run passes, in order.
+// use(block, whether its branch is passed) for each block of the run, in order.
 template <typename Use>
-void NativePace::each_branch(const trace::Run& run, const Use& use) const {
+void NativePace::each_block(const trace::Run& run, const Use& use) const {
   const auto blocks = table_.blocks(run);
   for (size_t i = 0; i < blocks.size(); i++) {
     const trace::Block& block = table_.block(blocks[i]);
     const bool is_last = i + 1 == blocks.size();
-    if (is_passed(run, block, is_last ? nullptr : &table_.block(blocks[i + 1]))) use(block);
+    use(block, is_passed(run, block, is_last ? nullptr : &table_.block(blocks[i + 1])));
   }
 }
 
@@ -113,10 +113,13 @@ std::span<const uint8_t> NativePace::passed_by(RunId id) {
   uint32_t& list = list_of_[id.value];
   if (list == kUnknown) {
     std::vector<uint8_t> passed;
-    each_branch(table_.run(id), [&](const trace::Block& block) {
-      const auto branch = std::ranges::find(branches_, block.last_insn, &CountedBranch::at);
-      if (branch != branches_.end())
-        passed.push_back(static_cast<uint8_t>(branch - branches_.begin()));
+    each_block(table_.run(id), [&](const trace::Block& block, bool is_branch_passed) {
+      for (size_t k = 0; k < branches_.size(); k++) {
+        const CountedPlace& place = branches_[k];
+        const bool counts =
+            place.insn ? place.is_in(block) : is_branch_passed && place.at == block.last_insn;
+        if (counts) passed.push_back(static_cast<uint8_t>(k));
+      }
     });
     list = passed.empty() ? kNone : static_cast<uint32_t>(lists_.size());
     if (!passed.empty()) lists_.push_back(std::move(passed));
@@ -188,19 +191,29 @@ bool NativePace::note_bare(RunId run) {
 
 // One that the bare code passes.
 bool NativePace::count_another() {
-  std::unordered_map<uint64_t, Candidate> candidates;
+  Candidates branches, others;
+  const auto add = [](Candidates& candidates, const CountedPlace& place, uint64_t passes) {
+    Candidate& candidate = candidates[place.at.value];
+    candidate.place = place;
+    candidate.passes += passes;
+  };
   for (const RunId id : bare_.runs) {
-    each_branch(table_.run(id), [&](const trace::Block& block) {
+    const uint64_t times = std::exchange(bare_.times[id.value], 0);
+    each_block(table_.run(id), [&](const trace::Block& block, bool is_branch_passed) {
       if (table_.module(block.module).inode == 0) return;
-      if (!has_long_displacement(table_.code(block), block)) return;
-      Candidate& candidate = candidates[block.last_insn.value];
-      candidate.branch = {block.last_insn, block.end, block.target};
-      candidate.passes += bare_.times[id.value];
+      const auto code = table_.code(block);
+      if (is_branch_passed && has_long_displacement(code, block))
+        add(branches, {block.last_insn, block.end, block.target}, times);
+      if (const auto insn = emu::first_movable_insn(code, block.start)) {
+        const GuestAddr next = insn->at + insn->length;
+        add(others, {insn->at, next, next, insn}, times);
+      }
     });
-    bare_.times[id.value] = 0;
   }
   bare_.runs.clear();
-  const auto best = best_of(candidates, std::exchange(bare_.instructions, 0));
+  const uint64_t instructions = std::exchange(bare_.instructions, 0);
+  auto best = best_of(branches, instructions);
+  if (!best) best = best_of(others, instructions);
   if (best) branches_.push_back(*best);
   return best.has_value();
 }

@@ -22,7 +22,7 @@
 // branches are looked at that are passed there, and the one is counted, too, that is passed the
 // most often of those that are not passed too often, as each pass takes a little time. Where all
 // are passed too often it is the one that is passed the least, if that is not more than once in 60
-// instructions.
+// instructions. Where there is none it is another instruction, by the same rule.
 //
 // Only the beginning of each sample is looked at. What it executed before its first pass and behind
 // its last one count as one piece, for the first. A branch that is added divides what lies between
@@ -37,17 +37,22 @@
 #include <span>
 #include <vector>
 
+#include "emu/movable_insn.h"
 #include "shadow/pace_checks.h"
 #include "trace/block_table.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {
 
-// Direct, with a displacement of 32 bits: call, jmp, or jcc.
-struct CountedBranch {
+// A direct branch with a displacement of 32 bits: call, jmp, or jcc. Or another instruction, which
+// may be executed elsewhere and has room for a jump (emu/movable_insn.h).
+struct CountedPlace {
   GuestAddr at;
   GuestAddr next;    // behind it
   GuestAddr target;  // where it leads when it is passed
+  std::optional<emu::MovableInsn> insn = std::nullopt;  // if it is no branch
+
+  bool is_in(const trace::Block& block) const { return block.start <= at && at < block.end; }
 };
 
 // What was executed natively, in so many seconds.
@@ -88,7 +93,7 @@ class NativePace {
   PaceChecks& checks() { return checks_; }
 
   // They are never taken back.
-  const std::vector<CountedBranch>& branches() const { return branches_; }
+  const std::vector<CountedPlace>& branches() const { return branches_; }
   // Instructions natively with so many passes of each branch. Nothing: none was passed, there is
   // too much code in which none is, or another is counted by now.
   std::optional<double> instructions(std::span<const uint64_t> passes) const;
@@ -104,7 +109,7 @@ class NativePace {
   static constexpr uint32_t kNone = 1;
 
   template <typename Use>
-  void each_branch(const trace::Run& run, const Use& use) const;
+  void each_block(const trace::Run& run, const Use& use) const;
   std::span<const uint8_t> passed_by(RunId run);
   void follow(Sample& sample, RunId run);
   void follow_again(Sample& sample);
@@ -116,7 +121,7 @@ class NativePace {
 
   const trace::BlockTable& table_;
   PaceChecks checks_;
-  std::vector<CountedBranch> branches_;
+  std::vector<CountedPlace> branches_;
   std::deque<Sample> kept_;  // the last ones
   Bare bare_;
   // By run: which of the branches it passes, as place in lists_, or one of the constants.

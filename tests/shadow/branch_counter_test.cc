@@ -42,12 +42,22 @@ GuestAddr place_of(const uint8_t* code) {
   return GuestAddr(reinterpret_cast<uint64_t>(code));
 }
 
-const CountedBranch kLoopBranch{place_of(counted_loop_branch), place_of(counted_loop_branch) + 5,
-                                place_of(counted_loop_target)};
+const CountedPlace kLoopBranch{place_of(counted_loop_branch), place_of(counted_loop_branch) + 5,
+                               place_of(counted_loop_target)};
+
+// The instruction that the branch leads to: lea -1(%rdi, %rax), %rdx
+CountedPlace loop_insn() {
+  const GuestAddr at = place_of(counted_loop_target);
+  const auto insn = emu::first_movable_insn({counted_loop_target, 16}, at);
+  REQUIRE(insn);
+  REQUIRE(insn->at == at);
+  return {at, at + 5, at + 5, insn};
+}
 
 class CountingTwin {
  public:
-  CountingTwin() : tracee(ptrace::seize(twin_.tid(), kReplica.options).value()) {
+  explicit CountingTwin(const CountedPlace& place = kLoopBranch)
+      : tracee(ptrace::seize(twin_.tid(), kReplica.options).value()) {
     REQUIRE(tracee.interrupt_if_alive());
     REQUIRE(ptrace::wait_for_stop(twin_.tid()));
     const auto mappings = kernel::read_maps(twin_.tid()).value();
@@ -56,7 +66,7 @@ class CountingTwin {
         ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), memory);
     REQUIRE(syscall);
     ptrace::RemoteSyscalls remote(tracee, *syscall, kReplica);
-    REQUIRE(counter.make_room(remote, mappings, {&kLoopBranch, 1}));
+    REQUIRE(counter.make_room(remote, mappings, {&place, 1}));
     REQUIRE(remote.finish());
   }
   void begin(uint64_t times) {
@@ -92,17 +102,22 @@ uint64_t only(const Result<std::vector<uint64_t>>& passes) {
   return passes->front();
 }
 
-TEST_CASE("passes of a branch are counted, and nothing else changes") {
-  CountingTwin twin;
+TEST_CASE("passes of a place are counted, and nothing else changes") {
+  CountedPlace place = kLoopBranch;
+  SUBCASE("a branch") {}
+  SUBCASE("another instruction") {
+    place = loop_insn();
+  }
+  CountingTwin twin(place);
   twin.begin(1000);
-  REQUIRE(twin.counter.attach({&kLoopBranch, 1}));
+  REQUIRE(twin.counter.attach({&place, 1}));
   CHECK(twin.counter.is_attached());
   CHECK(twin.run().rax == 1000);
   CHECK(only(twin.counter.passes()) == 1000);
   REQUIRE(twin.counter.detach());
   twin.begin(500);
   CHECK(twin.run().rax == 500);
-  REQUIRE(twin.counter.attach({&kLoopBranch, 1}));
+  REQUIRE(twin.counter.attach({&place, 1}));
   CHECK(only(twin.counter.passes()) == 1000);
   twin.begin(10);
   CHECK(twin.run().rax == 10);
@@ -127,10 +142,38 @@ TEST_CASE("who is stopped among the counter's instructions is behind the branch"
   CHECK(within >= 6);
 }
 
+TEST_CASE("who is stopped there is before an instruction or behind it") {
+  const CountedPlace place = loop_insn();
+  CountingTwin twin(place);
+  twin.begin(3);
+  REQUIRE(twin.counter.attach({&place, 1}));
+  int before = 0, behind = 0;
+  for (int steps = 0; steps < 40; steps++) {
+    ptrace::Registers stopped = twin.step();
+    ptrace::Registers guest = stopped;
+    REQUIRE(twin.counter.outside(guest));
+    if (guest.rip == stopped.rip) continue;
+    CHECK(guest.rcx == guest.rdi + guest.rax - 1);
+    CHECK(guest.eflags == stopped.eflags);
+    if (guest.pc() == place.at) before++;
+    if (guest.pc() != place.next) continue;
+    behind++;
+    CHECK(guest.rdx == guest.rdi + guest.rax - 1);
+  }
+  CHECK(before >= 10);
+  CHECK(behind >= 2);
+}
+
 TEST_CASE("code that is not what it was is left alone") {
+  CountedPlace other = kLoopBranch;
+  SUBCASE("a branch") {
+    other.target = other.target + 1;
+  }
+  SUBCASE("another instruction") {
+    other = loop_insn();
+    other.insn->bytes[4]++;
+  }
   CountingTwin twin;
-  CountedBranch other = kLoopBranch;
-  other.target = other.target + 1;
   REQUIRE(twin.counter.attach({&other, 1}));
   CHECK_FALSE(twin.counter.is_attached());
 }
@@ -138,7 +181,7 @@ TEST_CASE("code that is not what it was is left alone") {
 TEST_CASE("memory that is no file's is no place to count") {
   CountingTwin twin;
   static uint8_t data[64];
-  const CountedBranch elsewhere{place_of(data), place_of(data) + 5, place_of(data) + 5};
+  const CountedPlace elsewhere{place_of(data), place_of(data) + 5, place_of(data) + 5};
   ptrace::RemoteSyscalls remote(twin.tracee, GuestAddr(), kReplica);
   const auto mappings = kernel::read_maps(twin.tracee.tid()).value();
   CHECK_FALSE(twin.counter.make_room(remote, mappings, {&elsewhere, 1}));

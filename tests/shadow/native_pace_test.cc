@@ -42,13 +42,21 @@ class TwoLoops {
     pace.end(sample);
   }
 
- private:
   ModuleId add_file() {
     trace::Module module;
     module.inode = 1;
     return table.add_module(module);
   }
 
+  // A loop of short instructions and branches alone, but for one in its round.
+  Loop add_short_loop(GuestAddr at) {
+    const std::array<uint8_t, 8> inner{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x75, 0xf8};
+    const std::array<uint8_t, 8> round{0x90, 0xb8, 1, 0, 0, 0, 0xeb, 0xf0};
+    return {add_run(at, 2, Terminator::conditional, RunExit::taken, kInner, inner),
+            add_run(at + 8, 2, Terminator::jump, RunExit::jump, kRound, round), at + 9};
+  }
+
+ private:
   Loop add_loop(GuestAddr at) {
     const std::array<uint8_t, 8> short_one{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x75, 0xf8};
     const std::array<uint8_t, 8> long_one{0x90, 0x90, 0x90, 0xe9, 0, 0, 0, 0};
@@ -131,6 +139,25 @@ TEST_CASE("a branch that is added divides what lies between passes of the others
     CHECK(*instructions == doctest::Approx(truth).epsilon(0.02));
     in_turns(1000);
   }
+}
+
+TEST_CASE("where no branch can be counted another instruction is") {
+  TwoLoops program;
+  const TwoLoops::Loop loop = program.add_short_loop(GuestAddr(0x403000));
+  NativePace pace(program.table);
+  for (int i = 0; i < 3; i++) {
+    program.execute(loop, 400, 12);
+    program.end_sample(pace);
+  }
+  REQUIRE(pace.branches().size() == 1);
+  const CountedPlace& place = pace.branches()[0];
+  CHECK(place.at == loop.branch);
+  REQUIRE(place.insn);
+  CHECK(place.next == place.at + 5);
+  CHECK(place.target == place.next);
+  const auto instructions = pace.instructions(std::array<uint64_t, 1>{5000});
+  REQUIRE(instructions);
+  CHECK(*instructions == doctest::Approx(TwoLoops::instructions(5000, 12)).epsilon(0.005));
 }
 
 TEST_CASE("samples count by how much their passes are a stretch's") {
