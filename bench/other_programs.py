@@ -2,6 +2,7 @@
 """Programs that the policy of sampling was not made with: interpreters, tools and programs of our own (Debian's lua5.4,
 ruby, mawk, bc, g++, golang-go, p7zip-full, zstd), about a second of each at a scale of 1."""
 
+import functools
 import random
 import subprocess
 
@@ -130,6 +131,7 @@ func main() {
 """
 
 
+@functools.cache
 def lines(folder, scale):
     path, rng = folder / "lines", random.Random(1)
     words = ["".join(rng.choices("etaoinshrdlu", k=rng.randint(2, 9))) for _ in range(5000)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The programs that the benchmarks run: all from Debian's packages, on inputs made here."""
 
+import functools
 import itertools
 import os
 import random
@@ -73,6 +74,7 @@ def scaled(script, count):
     return script.replace("COUNT", str(int(count)))
 
 
+@functools.cache
 def text(folder, name, size):
     make_text(folder / name, int(size))
     return folder / name
@@ -108,4 +110,4 @@ def cases(folder, scale, only=""):
     unknown = [name for name in wanted if name not in known]
     if unknown:
         sys.exit(f"no such program: {', '.join(unknown)} (there are {', '.join(known)})")
-    return [(name, known[name](folder, scale)) for name in wanted]
+    return [(name, known[name](folder, scale)) for name in dict.fromkeys(wanted)]

@@ -106,6 +106,7 @@ std::optional<double> CacheNeighbourNotes::loss() const {
 }
 
 void CacheNeighbourNotes::add(const std::function<std::optional<double>()>& measure) {
+  rounds_ = notes_.load(kNotesName);  // others may have run meanwhile
   if (rounds_.size() >= kMostRounds || !notes_.keep()) return;
   rounds_.push_back(measure().value_or(kNothing));
   notes_.store(kNotesName, rounds_);

@@ -15,7 +15,7 @@
 namespace shadowprof::probe {
 
 // By what share the loop is slower beside its neighbour: 0.1 is a tenth. Both work on 7 MB. Takes
-// 70 milliseconds of two cores, and never more than a quarter of a second. Nothing: this process
+// 70 milliseconds of two cores, and a quarter of a second at most, as a rule. Nothing: this process
 // may use one core only, or somebody else used the second one.
 std::optional<double> measure_cache_neighbour();
 

@@ -40,7 +40,7 @@ std::vector<double> numbers_of_faults(const std::vector<FaultRound>& rounds) {
   return numbers;
 }
 
-// The program comes first; what is left for the front is to wait.
+// The front has nothing to do but to wait.
 void yield_to_others() {
   ::setpriority(PRIO_PROCESS, 0, 19);
 }

@@ -14,7 +14,7 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr uint64_t kRoomBytes = 2 * limits::kPageBytes;
-// From the branch, up and down: far from where a heap grows and libraries are mapped.
+// From the place, up and down: far from where a heap grows and libraries are mapped.
 constexpr uint64_t kDistances[] = {0x2000'0000, 0x1000'0000, 0x3000'0000};
 constexpr uint64_t kMargin = 0x10'0000;  // that nobody else has on either side, bytes
 constexpr uint64_t kReach = uint64_t{1} << 31;
@@ -95,12 +95,12 @@ Status apply(ptrace::RemoteMemory& memory, const Patch& patch) {
 }
 
 // `rooms`: so many may be there already, of which the mappings do not tell.
-GuestAddr place_near(const std::vector<kernel::Mapping>& mappings, size_t rooms, GuestAddr branch) {
+GuestAddr place_near(const std::vector<kernel::Mapping>& mappings, size_t rooms, GuestAddr place) {
   for (const uint64_t distance : kDistances) {
     const uint64_t apart = distance + rooms * kRoomBytes;
-    for (const uint64_t at : {branch.page().value - apart, branch.page().value + apart}) {
+    for (const uint64_t at : {place.page().value - apart, place.page().value + apart}) {
       const GuestRange wanted{GuestAddr(at - kMargin), GuestAddr(at + kRoomBytes + kMargin)};
-      const bool wraps = at - kMargin > branch.value + apart;
+      const bool wraps = at - kMargin > place.value + apart;
       if (!wraps && cache::is_free(mappings, wanted)) return GuestAddr(at);
     }
   }
@@ -109,58 +109,59 @@ GuestAddr place_near(const std::vector<kernel::Mapping>& mappings, size_t rooms,
 
 }  // namespace
 
-const BranchCounter::Room* BranchCounter::room_for(const CountedPlace& branch) const {
+const BranchCounter::Room* BranchCounter::room_for(const CountedPlace& place) const {
   const auto room = std::ranges::find_if(rooms_, [&](const Room& r) {
-    return r.code.contains(branch.at) && reaches(branch.at, r.page) &&
-           reaches(branch.target, r.page);
+    return r.code.contains(place.at) && reaches(place.at, r.page) && reaches(place.target, r.page);
   });
   return room == rooms_.end() ? nullptr : &*room;
 }
 
-bool BranchCounter::has_room_for(CountedPlaces branches) const {
-  return std::ranges::all_of(branches, [&](const CountedPlace& b) { return room_for(b); });
+bool BranchCounter::has_room_for(CountedPlaces places) const {
+  return std::ranges::all_of(places, [&](const CountedPlace& b) { return room_for(b); });
 }
 
 Status BranchCounter::make_room(ptrace::RemoteSyscalls& remote,
                                 const std::vector<kernel::Mapping>& mappings,
-                                CountedPlaces branches) {
-  for (const CountedPlace& branch : branches) {
-    if (room_for(branch)) continue;
+                                CountedPlaces places) {
+  for (const CountedPlace& place : places) {
+    if (room_for(place)) continue;
     const auto code = std::ranges::find_if(
-        mappings, [&](const kernel::Mapping& m) { return m.range.contains(branch.at); });
+        mappings, [&](const kernel::Mapping& m) { return m.range.contains(place.at); });
     const bool is_fit = code != mappings.end() && code->inode != 0 && code->executable &&
                         !code->writable && !code->shared;
     if (!is_fit) return fail("no private code of a file");
-    const GuestAddr place = place_near(mappings, rooms_.size(), branch.at);
-    if (place == GuestAddr()) return fail("no place");
-    SP_TRY(remote.mmap(place, kRoomBytes, PROT_READ | PROT_EXEC,
+    const GuestAddr room = place_near(mappings, rooms_.size(), place.at);
+    if (room == GuestAddr()) return fail("no place");
+    SP_TRY(remote.mmap(room, kRoomBytes, PROT_READ | PROT_EXEC,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE));
-    SP_TRY(remote.mprotect(place + limits::kPageBytes, limits::kPageBytes, PROT_READ | PROT_WRITE));
-    rooms_.push_back({code->range, place});
-    if (!room_for(branch)) return fail("its target is out of reach");
+    SP_TRY(remote.mprotect(room + limits::kPageBytes, limits::kPageBytes, PROT_READ | PROT_WRITE));
+    rooms_.push_back({code->range, room});
+    if (!room_for(place)) return fail("its target is out of reach");
   }
   return {};
 }
 
-bool BranchCounter::is_unchanged(const CountedPlace& branch) {
-  const Patch patch = original(branch);
-  std::array<uint8_t, emu::kJumpBytes> there{};
-  return memory_.read(patch.at, std::span(there).first(patch.size)) &&
-         std::ranges::equal(patch.span(), std::span(there).first(patch.size));
+bool BranchCounter::is_unchanged(const CountedPlace& place) {
+  const Patch patch = original(place);
+  std::span<const uint8_t> code = patch.span();
+  if (place.insn) code = std::span(place.insn->bytes).first(place.insn->length);
+  decltype(emu::MovableInsn::bytes) bytes{};
+  const auto there = std::span(bytes).first(code.size());
+  return memory_.read(patch.at, there) && std::ranges::equal(code, there);
 }
 
-Status BranchCounter::attach(CountedPlaces branches) {
-  SP_CHECK(attached_ == 0 && branches.size() <= NativePace::kMostBranches, "counted already");
+Status BranchCounter::attach(CountedPlaces places) {
+  SP_CHECK(attached_ == 0 && places.size() <= NativePace::kMostBranches, "counted already");
   const auto can_count = [&](const CountedPlace& b) { return room_for(b) && is_unchanged(b); };
-  if (!std::ranges::all_of(branches, can_count)) return {};
-  for (size_t k = counters_.size(); k < branches.size(); k++) {
-    const GuestAddr at = room_for(branches[k])->page + k * kCounterBytes;
-    const CounterCode code = counter_code(at, branches[k]);
+  if (!std::ranges::all_of(places, can_count)) return {};
+  for (size_t k = counters_.size(); k < places.size(); k++) {
+    const GuestAddr at = room_for(places[k])->page + k * kCounterBytes;
+    const CounterCode code = counter_code(at, places[k]);
     SP_TRY(memory_.write_code(at, std::span(code.bytes).first(code.end)));
-    counters_.push_back({branches[k], at});
+    counters_.push_back({places[k], at});
   }
-  for (const auto& [branch, code] : counters_) {
-    SP_TRY(apply(memory_, patch_to(branch, code)));
+  for (const auto& [place, code] : counters_) {
+    SP_TRY(apply(memory_, patch_to(place, code)));
     attached_++;
   }
   return {};
@@ -168,7 +169,7 @@ Status BranchCounter::attach(CountedPlaces branches) {
 
 Result<std::vector<uint64_t>> BranchCounter::passes() {
   std::vector<uint64_t> passes;
-  for (const auto& [branch, code] : std::span(counters_).first(attached_)) {
+  for (const auto& [place, code] : std::span(counters_).first(attached_)) {
     SP_ASSIGN(const auto count, memory_.read_value<uint64_t>(code + kCount));
     passes.push_back(count);
   }
@@ -176,21 +177,21 @@ Result<std::vector<uint64_t>> BranchCounter::passes() {
 }
 
 Status BranchCounter::detach() {
-  for (const auto& [branch, code] : std::span(counters_).first(std::exchange(attached_, 0)))
-    SP_TRY(apply(memory_, original(branch)));
+  for (const auto& [place, code] : std::span(counters_).first(std::exchange(attached_, 0)))
+    SP_TRY(apply(memory_, original(place)));
   return {};
 }
 
 Status BranchCounter::outside(ptrace::Registers& guest) {
-  for (const auto& [branch, counter] : std::span(counters_).first(attached_)) {
-    const CounterCode code = counter_code(counter, branch);
+  for (const auto& [place, counter] : std::span(counters_).first(attached_)) {
+    const CounterCode code = counter_code(counter, place);
     const uint64_t at = guest.rip - counter.value;
     if (at >= code.end) continue;
     if (at >= code.saved && at < code.restored) {
       SP_ASSIGN(guest.rcx, memory_.read_value<uint64_t>(counter + kSavedRcx));
     }
-    const bool is_to_come = branch.insn && at <= code.restored;
-    guest.rip = is_to_come ? branch.at.value : branch.target.value;
+    const bool is_to_come = place.insn && at <= code.restored;
+    guest.rip = is_to_come ? place.at.value : place.target.value;
   }
   return {};
 }

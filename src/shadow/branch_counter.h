@@ -32,13 +32,13 @@ class BranchCounter {
  public:
   explicit BranchCounter(Tid replica) : memory_(replica) {}
 
-  bool has_room_for(CountedPlaces branches) const;
+  bool has_room_for(CountedPlaces places) const;
   // For those that have none. An Error: they cannot have it, now or later.
   Status make_room(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings,
-                   CountedPlaces branches);
+                   CountedPlaces places);
   // Nothing happens where there is no room, or the code is not what it was. An Error: the replica
   // is not to go on.
-  Status attach(CountedPlaces branches);
+  Status attach(CountedPlaces places);
   bool is_attached() const { return attached_ > 0; }
   // How often each was passed natively since there is room for it. The replica may run.
   Result<std::vector<uint64_t>> passes();
@@ -47,21 +47,21 @@ class BranchCounter {
   Status outside(ptrace::Registers& guest);
 
  private:
-  // A page of code, and behind it one of data, with room for a counter of each branch.
+  // A page of code, and behind it one of data, with room for a counter of each place.
   struct Room {
-    GuestRange code;  // of the branches that it is for
+    GuestRange code;  // of the places that it is for
     GuestAddr page;
   };
   struct Counter {
-    CountedPlace branch;
+    CountedPlace place;
     GuestAddr code;
   };
-  const Room* room_for(const CountedPlace& branch) const;
-  bool is_unchanged(const CountedPlace& branch);
+  const Room* room_for(const CountedPlace& place) const;
+  bool is_unchanged(const CountedPlace& place);
 
   ptrace::RemoteMemory memory_;
   std::vector<Room> rooms_;
-  std::vector<Counter> counters_;  // of the first branches, whose instructions are there
+  std::vector<Counter> counters_;  // of the first places, whose instructions are there
   size_t attached_ = 0;            // the first ones of them
 };
 

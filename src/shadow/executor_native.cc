@@ -106,7 +106,7 @@ void Executor::go_native(Registers guest) {
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
 }
 
-// A piece of it is over.
+// A piece of the sample is over. False: and so is the sample.
 bool Executor::goes_on_with_sample(double clock_s) {
   const uint64_t before = std::exchange(instructions_before_, counts_.instructions);
   const auto fresh = static_cast<double>(counts_.instructions - before);
@@ -267,6 +267,7 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
     regs.orig_rax = machine::kNoSyscall;
     return answer_call(regs);
   }
+  if (!branches_.outside(regs)) return end(Outcome::fault, kCodeIsGone);
   on_fault(regs, info);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <unordered_map>
 #include <utility>
 
 #include "base/limits.h"
@@ -18,7 +17,7 @@ constexpr uint64_t kLongAway = 30'000;
 // Such code is looked at for so many.
 constexpr uint64_t kEnoughBare = 100'000;
 constexpr uint64_t kFewestPasses = 3;
-// From one pass to the next where a branch begins to be counted: so many instructions take a
+// From one pass to the next where a branch begins to be counted: so many instructions take
 // tens of nanoseconds. Fewer where there is no such branch.
 constexpr uint64_t kLeastDistance = 300;
 constexpr uint64_t kLeastDistanceOfAll = 60;
@@ -57,16 +56,10 @@ bool is_passed(const trace::Run& run, const trace::Block& block, const trace::Bl
   return run.exit == RunExit::taken || run.exit == RunExit::jump || run.exit == RunExit::call;
 }
 
-struct Candidate {
-  CountedPlace place;
-  uint64_t passes = 0;
-};
-using Candidates = std::unordered_map<uint64_t, Candidate>;
-
 // The one to count of those that are passed in so many instructions.
-std::optional<CountedPlace> best_of(const Candidates& candidates, uint64_t instructions) {
+std::optional<CountedPlace> best_of(const PlaceCandidates& candidates, uint64_t instructions) {
   const uint64_t most = instructions / kLeastDistance;
-  Candidate often, seldom{{}, instructions / kLeastDistanceOfAll + 1};
+  PlaceCandidate often, seldom{{}, instructions / kLeastDistanceOfAll + 1};
   for (const auto& [at, candidate] : candidates) {
     if (candidate.passes <= most && candidate.passes > often.passes) often = candidate;
     if (candidate.passes > most && candidate.passes < seldom.passes) seldom = candidate;
@@ -86,6 +79,10 @@ double overlap(std::span<const NativePace::Passed> sample, std::span<const uint6
     sum += std::min(static_cast<double>(sample[k].passes) / of_sample,
                     static_cast<double>(stretch[k]) / of_stretch);
   return sum;
+}
+
+bool counts_in(const CountedPlace& place, const trace::Block& block, bool is_branch_passed) {
+  return place.insn ? place.is_in(block) : is_branch_passed && place.at == block.last_insn;
 }
 
 // What was executed behind the last pass is taken for what is before the first one.
@@ -114,12 +111,12 @@ std::span<const uint8_t> NativePace::passed_by(RunId id) {
   if (list == kUnknown) {
     std::vector<uint8_t> passed;
     each_block(table_.run(id), [&](const trace::Block& block, bool is_branch_passed) {
-      for (size_t k = 0; k < branches_.size(); k++) {
-        const CountedPlace& place = branches_[k];
-        const bool counts =
-            place.insn ? place.is_in(block) : is_branch_passed && place.at == block.last_insn;
-        if (counts) passed.push_back(static_cast<uint8_t>(k));
-      }
+      const size_t before = passed.size();
+      for (size_t k = 0; k < branches_.size(); k++)
+        if (counts_in(branches_[k], block, is_branch_passed))
+          passed.push_back(static_cast<uint8_t>(k));
+      std::ranges::sort(std::span(passed).subspan(before), {},
+                        [&](uint8_t k) { return branches_[k].at; });
     });
     list = passed.empty() ? kNone : static_cast<uint32_t>(lists_.size());
     if (!passed.empty()) lists_.push_back(std::move(passed));
@@ -189,31 +186,42 @@ bool NativePace::note_bare(RunId run) {
   return bare_.instructions >= kEnoughBare && count_another();
 }
 
-// One that the bare code passes.
-bool NativePace::count_another() {
-  Candidates branches, others;
-  const auto add = [](Candidates& candidates, const CountedPlace& place, uint64_t passes) {
-    Candidate& candidate = candidates[place.at.value];
-    candidate.place = place;
-    candidate.passes += passes;
-  };
+// What find(block, whether its branch is passed) finds in the bare code, and how often it was
+// passed.
+template <typename Find>
+PlaceCandidates NativePace::candidates(const Find& find) const {
+  PlaceCandidates candidates;
   for (const RunId id : bare_.runs) {
-    const uint64_t times = std::exchange(bare_.times[id.value], 0);
     each_block(table_.run(id), [&](const trace::Block& block, bool is_branch_passed) {
       if (table_.module(block.module).inode == 0) return;
-      const auto code = table_.code(block);
-      if (is_branch_passed && has_long_displacement(code, block))
-        add(branches, {block.last_insn, block.end, block.target}, times);
-      if (const auto insn = emu::first_movable_insn(code, block.start)) {
-        const GuestAddr next = insn->at + insn->length;
-        add(others, {insn->at, next, next, insn}, times);
-      }
+      const std::optional<CountedPlace> place = find(block, is_branch_passed);
+      if (!place) return;
+      PlaceCandidate& candidate = candidates[place->at.value];
+      candidate.place = *place;
+      candidate.passes += bare_.times[id.value];
     });
   }
-  bare_.runs.clear();
+  return candidates;
+}
+
+// One that the bare code passes.
+bool NativePace::count_another() {
   const uint64_t instructions = std::exchange(bare_.instructions, 0);
-  auto best = best_of(branches, instructions);
-  if (!best) best = best_of(others, instructions);
+  const auto branch = [&](const trace::Block& block, bool is_passed) {
+    const bool counts = is_passed && has_long_displacement(table_.code(block), block);
+    return counts ? std::optional(CountedPlace{block.last_insn, block.end, block.target})
+                  : std::nullopt;
+  };
+  auto best = best_of(candidates(branch), instructions);
+  const auto other = [&](const trace::Block& block, bool) -> std::optional<CountedPlace> {
+    const auto insn = emu::first_movable_insn(table_.code(block), block.start);
+    if (!insn) return std::nullopt;
+    const GuestAddr next = insn->at + insn->length;
+    return CountedPlace{insn->at, next, next, insn};
+  };
+  if (!best) best = best_of(candidates(other), instructions);
+  for (const RunId id : bare_.runs) bare_.times[id.value] = 0;
+  bare_.runs.clear();
   if (best) branches_.push_back(*best);
   return best.has_value();
 }

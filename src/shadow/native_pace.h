@@ -35,6 +35,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "emu/movable_insn.h"
@@ -54,6 +55,13 @@ struct CountedPlace {
 
   bool is_in(const trace::Block& block) const { return block.start <= at && at < block.end; }
 };
+
+// One that might be counted, by its address, and how often it was passed.
+struct PlaceCandidate {
+  CountedPlace place;
+  uint64_t passes = 0;
+};
+using PlaceCandidates = std::unordered_map<uint64_t, PlaceCandidate>;
 
 // What was executed natively, in so many seconds.
 struct PacedTime {
@@ -113,6 +121,8 @@ class NativePace {
   std::span<const uint8_t> passed_by(RunId run);
   void follow(Sample& sample, RunId run);
   void follow_again(Sample& sample);
+  template <typename Find>
+  PlaceCandidates candidates(const Find& find) const;
   bool note_bare(RunId run);
   bool count_another();
   void look_again(Sample& present);

@@ -14,7 +14,8 @@
 //
 // Where it is known how fast the program was natively right before the sample, a piece is as long
 // as its instructions take at that speed; in units by which the mean of all pieces is as long as by
-// the clock.
+// the clock. What is slow natively still has more of it, as its first piece is never shortened, and
+// samples are longer than wanted in the mean.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class PieceUnits {
  public:
   // A piece's length, which took so long by the clock.
   double length_s(const Piece& piece, double clock_s) {
-    if (piece.instructions <= 0) return 0;
+    if (piece.instructions <= 0 || clock_s <= 0) return 0;
     if (piece.speed <= 0) return clock_s;
     // Nothing is slower natively than it is recorded.
     const double native_s = std::min(piece.instructions / piece.speed, clock_s);
@@ -57,23 +58,26 @@ class SamplePieces {
   void add(const Piece& piece, double clock_s, PieceUnits& units) {
     const double length_s = units.length_s(piece, clock_s);
     length_s_ += length_s;
+    clock_s_ += clock_s;
     clock_ratio_ = length_s > 0 ? clock_s / length_s : 1;
     pieces_++;
   }
   bool are_enough() const {
-    return length_s_ >= kEnoughShare * wanted_s_ || pieces_ == kMostPieces;
+    return length_s_ >= kEnoughShare * wanted_s_ || pieces_ == kMostPieces ||
+           clock_s_ >= kLongestRatio * wanted_s_;
   }
   double rest_s() const {
-    return std::min((wanted_s_ - length_s_) * clock_ratio_, kLongestRatio * wanted_s_);
+    return std::min((wanted_s_ - length_s_) * clock_ratio_, kLongestRatio * wanted_s_ - clock_s_);
   }
 
  private:
   static constexpr double kEnoughShare = 0.7;
   static constexpr unsigned kMostPieces = 8;
-  static constexpr double kLongestRatio = 8;
+  static constexpr double kLongestRatio = 8;  // by the clock
 
   double wanted_s_ = 0;
   double length_s_ = 0;
+  double clock_s_ = 0;
   double clock_ratio_ = 1;  // the last piece, by the clock, over its length
   unsigned pieces_ = 0;
 };

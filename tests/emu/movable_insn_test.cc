@@ -40,6 +40,11 @@ TEST_CASE("what names its own place, or leads elsewhere, does not do the same el
   CHECK(found->at == kStart + kLoadFromRip.size());
 }
 
+TEST_CASE("who is alone jumps over a lock, into the instruction") {
+  const Code lock_cmpxchg{0xf0, 0x48, 0x0f, 0xb1, 0x19};
+  CHECK_FALSE(first_movable_insn(lock_cmpxchg, kStart));
+}
+
 TEST_CASE("a place on two pages has no room") {
   CHECK_FALSE(first_movable_insn(kMovEax, kStart + 4093));
   CHECK(first_movable_insn(kMovEax, kStart + 4091));

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <vector>
+
 #include "kernel/proc.h"
 #include "ptrace/wait.h"
 #include "shadow/replica.h"
@@ -25,7 +28,8 @@ counted_loop_branch:
   .long counted_loop_target - . - 4
   .balign 16
 counted_loop_target:
-  lea -1(%rdi, %rax), %rdx
+  .byte 0x48, 0x8d, 0x94, 0x07  # lea -1(%rdi, %rax), %rdx
+  .long -1
   cmove %rdx, %rcx
   xor %rcx, %rdx
   jnz counted_loop_end
@@ -51,7 +55,7 @@ CountedPlace loop_insn() {
   const auto insn = emu::first_movable_insn({counted_loop_target, 16}, at);
   REQUIRE(insn);
   REQUIRE(insn->at == at);
-  return {at, at + 5, at + 5, insn};
+  return {at, at + insn->length, at + insn->length, insn};
 }
 
 class CountingTwin {
@@ -142,6 +146,18 @@ TEST_CASE("who is stopped among the counter's instructions is behind the branch"
   CHECK(within >= 6);
 }
 
+TEST_CASE("a branch and what it leads to are counted together") {
+  const std::array<CountedPlace, 2> places{kLoopBranch, loop_insn()};
+  CountingTwin twin(places[0]);
+  REQUIRE(twin.counter.has_room_for(places));
+  twin.begin(100);
+  REQUIRE(twin.counter.attach(places));
+  CHECK(twin.run().rax == 100);
+  const auto passes = twin.counter.passes();
+  REQUIRE(passes);
+  CHECK(*passes == std::vector<uint64_t>{100, 100});
+}
+
 TEST_CASE("who is stopped there is before an instruction or behind it") {
   const CountedPlace place = loop_insn();
   CountingTwin twin(place);
@@ -171,7 +187,7 @@ TEST_CASE("code that is not what it was is left alone") {
   }
   SUBCASE("another instruction") {
     other = loop_insn();
-    other.insn->bytes[4]++;
+    other.insn->bytes[other.insn->length - 1u]++;
   }
   CountingTwin twin;
   REQUIRE(twin.counter.attach({&other, 1}));

@@ -27,21 +27,26 @@ TEST_CASE("one of which little is left goes on for the rest") {
   CHECK(pieces.are_enough());
 }
 
-TEST_CASE("no sample has more than eight pieces, or one of more than eight times its length") {
+TEST_CASE("no sample has more than eight pieces, or is eight times as long by the clock") {
   PieceUnits units;
-  SamplePieces pieces;
-  pieces.begins(kWanted_s);
   units.length_s({1e6, 1e6 / kWanted_s}, kWanted_s);
-  for (int i = 0; i < 8; i++) {
-    CHECK_FALSE(pieces.are_enough());
-    pieces.add({100, 1e6 / kWanted_s}, kWanted_s, units);
-    CHECK(pieces.rest_s() <= 8 * kWanted_s);
+  for (const double piece_ratio : {1.0, 0.01}) {
+    SamplePieces pieces;
+    pieces.begins(kWanted_s);
+    double clock_s = 0, next_s = piece_ratio * kWanted_s;
+    int count = 0;
+    for (; !pieces.are_enough(); count++) {
+      pieces.add({1, 1e6 / kWanted_s}, next_s, units);
+      clock_s += next_s;
+      next_s = std::min(pieces.rest_s(), piece_ratio * kWanted_s);
+    }
+    CHECK(count <= 8);
+    CHECK(clock_s <= 8.001 * kWanted_s);
   }
-  CHECK(pieces.are_enough());
 }
 
 // Two kinds of code take turns. One is eight times as quick natively as it is recorded, the other
-// as quick. Samples are as long as they take natively, and in the mean as by the clock.
+// as quick, of which the first piece is too long already.
 TEST_CASE("samples hold code by how long it takes natively") {
   PieceUnits units;
   constexpr double kRecorded = 1e9;  // instructions a second
@@ -69,7 +74,8 @@ TEST_CASE("a piece without instructions is no part of the sample") {
   PieceUnits units;
   SamplePieces pieces;
   pieces.begins(kWanted_s);
-  pieces.add({0, 0}, kWanted_s, units);
+  pieces.add({0, 1e9}, kWanted_s, units);
+  pieces.add({1e5, 1e9}, 0, units);
   CHECK_FALSE(pieces.are_enough());
   CHECK(pieces.rest_s() == doctest::Approx(kWanted_s));
 }
