@@ -10,7 +10,7 @@
 namespace shadowprof::shadow {
 namespace {
 
-// So much of a sample is looked at: a tenth of a millisecond of ours.
+// So much of a sample is looked at, and so many runs (kMostRuns).
 constexpr size_t kMostWords = size_t{1} << 17;
 // Instructions without a pass, from which on the code has no counted branch.
 constexpr uint64_t kLongAway = 30'000;

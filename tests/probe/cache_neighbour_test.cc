@@ -2,22 +2,11 @@
 #include "probe/cache_neighbour.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
-#include <filesystem>
+#include "notes_folder.h"
 
 namespace shadowprof::probe {
 namespace {
-
-struct Folder {
-  Folder() {
-    char name[] = "/tmp/shadowprof-notes-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string path;
-};
 
 TEST_CASE("what a loop loses is known, or it is said that it is not") {
   const auto loss = measure_cache_neighbour();
@@ -30,7 +19,7 @@ TEST_CASE("what a loop loses is known, or it is said that it is not") {
 }
 
 TEST_CASE("the least of three losses counts, and no fourth is measured") {
-  const Folder folder;
+  const NotesFolder folder;
   const HostNotes notes(folder.path, "boot 1\n");
   CHECK_FALSE(CacheNeighbourNotes(notes).loss());
   int measured = 0;
@@ -49,7 +38,7 @@ TEST_CASE("the least of three losses counts, and no fourth is measured") {
 }
 
 TEST_CASE("a round that gives nothing is a round") {
-  const Folder folder;
+  const NotesFolder folder;
   const HostNotes notes(folder.path, "boot 1\n");
   for (int i = 0; i < 3; i++) CacheNeighbourNotes(notes).add([] { return std::nullopt; });
   CHECK_FALSE(CacheNeighbourNotes(notes).loss());

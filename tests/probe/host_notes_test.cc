@@ -10,6 +10,8 @@
 
 #include <doctest/doctest.h>
 
+#include "notes_folder.h"
+
 using namespace shadowprof;
 using probe::HostNotes;
 
@@ -17,25 +19,14 @@ namespace {
 
 const std::string kIdentity = "boot 1234\ncpu fast\n";
 
-class Folder {
+class Folder : public probe::NotesFolder {
  public:
-  Folder() {
-    char name[] = "/tmp/shadowprof-notes-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
   std::string file() const { return path + "/faults"; }
   std::string text() const {
     std::ifstream in(file());
     return {std::istreambuf_iterator<char>(in), {}};
   }
   void write(const std::string& content) const { std::ofstream(file()) << content; }
-
-  std::string path;
 };
 
 const std::vector<double> kNumbers = {1.25e-6, 0.1, 3};
