@@ -151,7 +151,7 @@ bool BranchCounter::is_unchanged(const CountedPlace& place) {
 }
 
 Status BranchCounter::attach(CountedPlaces places) {
-  SP_CHECK(attached_ == 0 && places.size() <= NativePace::kMostBranches, "counted already");
+  SP_CHECK(attached_ == 0 && places.size() <= NativePace::kMostPlaces, "counted already");
   const auto can_count = [&](const CountedPlace& b) { return room_for(b) && is_unchanged(b); };
   if (!std::ranges::all_of(places, can_count)) return {};
   for (size_t k = counters_.size(); k < places.size(); k++) {

@@ -150,15 +150,15 @@ void Executor::proceed(const NextSample& next) {
 // How fast the program is natively is worth the few stops that this takes. False: the replica is
 // over.
 bool Executor::count_branches(double native_s) {
-  const auto& branches = space_.pace().branches();
+  const auto& places = space_.pace().places();
   if (native_s < kLeastPaced_s || cannot_count_) return true;
-  if (!branches_.has_room_for(branches)) {
+  if (!branches_.has_room_for(places)) {
     const auto mappings = kernel::read_maps(tid());
     ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica, ptrace::StopSignal::drop);
-    cannot_count_ = !mappings || !branches_.make_room(remote, *mappings, branches);
+    cannot_count_ = !mappings || !branches_.make_room(remote, *mappings, places);
     if (!remote.finish()) return false;
   }
-  return cannot_count_ || branches_.attach(branches);
+  return cannot_count_ || branches_.attach(places);
 }
 
 void Executor::choose_looks() {

@@ -112,11 +112,11 @@ std::span<const uint8_t> NativePace::passed_by(RunId id) {
     std::vector<uint8_t> passed;
     each_block(table_.run(id), [&](const trace::Block& block, bool is_branch_passed) {
       const size_t before = passed.size();
-      for (size_t k = 0; k < branches_.size(); k++)
-        if (counts_in(branches_[k], block, is_branch_passed))
+      for (size_t k = 0; k < places_.size(); k++)
+        if (counts_in(places_[k], block, is_branch_passed))
           passed.push_back(static_cast<uint8_t>(k));
       std::ranges::sort(std::span(passed).subspan(before), {},
-                        [&](uint8_t k) { return branches_[k].at; });
+                        [&](uint8_t k) { return places_[k].at; });
     });
     list = passed.empty() ? kNone : static_cast<uint32_t>(lists_.size());
     if (!passed.empty()) lists_.push_back(std::move(passed));
@@ -134,7 +134,7 @@ void NativePace::note(Sample& sample, std::span<const trace::Word> words) {
     const RunId run = (*record)->run();
     sample.runs.push_back(run);
     follow(sample, run);
-    const bool is_bare = sample.since > kLongAway || branches_.empty();
+    const bool is_bare = sample.since > kLongAway || places_.empty();
     if (is_bare && note_bare(run)) look_again(sample);
   }
 }
@@ -150,7 +150,7 @@ void NativePace::follow(Sample& sample, RunId run) {
   const uint32_t instructions = table_.run(run).insns;
   sample.since += instructions;
   sample.instructions += instructions;
-  sample.passed.resize(branches_.size());
+  sample.passed.resize(places_.size());
   for (const uint8_t branch : passed_by(run)) {
     if (!sample.first) sample.first = branch;
     Passed& passed = sample.passed[branch];
@@ -179,7 +179,7 @@ void NativePace::look_again(Sample& present) {
 
 // True: another branch is counted from now on.
 bool NativePace::note_bare(RunId run) {
-  if (branches_.size() == kMostBranches) return false;
+  if (places_.size() == kMostPlaces) return false;
   if (bare_.times.size() <= run.value) bare_.times.resize(list_of_.size());
   if (bare_.times[run.value]++ == 0) bare_.runs.push_back(run);
   bare_.instructions += table_.run(run).insns;
@@ -222,7 +222,7 @@ bool NativePace::count_another() {
   if (!best) best = best_of(candidates(other), instructions);
   for (const RunId id : bare_.runs) bare_.times[id.value] = 0;
   bare_.runs.clear();
-  if (best) branches_.push_back(*best);
+  if (best) places_.push_back(*best);
   return best.has_value();
 }
 
@@ -248,7 +248,7 @@ std::vector<double> NativePace::weights(std::span<const uint64_t> passes) const 
 }
 
 std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {
-  if (passes.size() != branches_.size() || !knows_enough()) return std::nullopt;
+  if (passes.size() != places_.size() || !knows_enough()) return std::nullopt;
   const std::vector<double> weights = this->weights(passes);
   double sum = 0, well_known = 0;
   for (size_t k = 0; k < passes.size(); k++) {

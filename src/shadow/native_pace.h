@@ -72,7 +72,7 @@ struct PacedTime {
 
 class NativePace {
  public:
-  static constexpr size_t kMostBranches = 16;
+  static constexpr size_t kMostPlaces = 16;
   // A pass takes so long that is natively not there.
   static constexpr double kPass_s = 1.5e-9;
 
@@ -84,10 +84,10 @@ class NativePace {
   struct Sample {
     size_t words = 0;
     std::vector<RunId> runs;
-    std::vector<Passed> passed;  // of each branch
+    std::vector<Passed> passed;  // of each place
     uint64_t instructions = 0;
     uint64_t since = 0;           // instructions since the last pass, or the beginning
-    std::optional<size_t> first;  // the branch that was passed first
+    std::optional<size_t> first;  // the place that was passed first
   };
 
   // The table outlives it.
@@ -101,13 +101,13 @@ class NativePace {
   PaceChecks& checks() { return checks_; }
 
   // They are never taken back.
-  const std::vector<CountedPlace>& branches() const { return branches_; }
-  // Instructions natively with so many passes of each branch. Nothing: none was passed, there is
+  const std::vector<CountedPlace>& places() const { return places_; }
+  // Instructions natively with so many passes of each place. Nothing: none was passed, there is
   // too much code in which none is, or another is counted by now.
   std::optional<double> instructions(std::span<const uint64_t> passes) const;
 
  private:
-  // Runs that were met where no counted branch was passed for long.
+  // Runs that were met where no counted place was passed for long.
   struct Bare {
     std::vector<uint32_t> times;  // by run
     std::vector<RunId> runs;
@@ -131,10 +131,10 @@ class NativePace {
 
   const trace::BlockTable& table_;
   PaceChecks checks_;
-  std::vector<CountedPlace> branches_;
+  std::vector<CountedPlace> places_;
   std::deque<Sample> kept_;  // the last ones
   Bare bare_;
-  // By run: which of the branches it passes, as place in lists_, or one of the constants.
+  // By run: which of the places it passes, as place in lists_, or one of the constants.
   std::vector<uint32_t> list_of_;
   std::vector<std::vector<uint8_t>> lists_{2};
 };

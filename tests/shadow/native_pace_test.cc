@@ -90,8 +90,8 @@ TEST_CASE("passes of a branch say how many instructions there were") {
     program.execute(program.first, 400, 12);
     program.end_sample(pace);
   }
-  REQUIRE(pace.branches().size() == 1);
-  CHECK(pace.branches()[0].at == program.first.branch);
+  REQUIRE(pace.places().size() == 1);
+  CHECK(pace.places()[0].at == program.first.branch);
   const std::array<uint64_t, 1> passes{5000};
   const auto instructions = pace.instructions(passes);
   REQUIRE(instructions);
@@ -106,8 +106,8 @@ TEST_CASE("code without a counted branch gets one") {
     program.execute(program.second, 400, 40);
     program.end_sample(pace);
   }
-  REQUIRE(pace.branches().size() == 2);
-  CHECK(pace.branches()[1].at == program.second.branch);
+  REQUIRE(pace.places().size() == 2);
+  CHECK(pace.places()[1].at == program.second.branch);
   const std::array<uint64_t, 2> passes{10'000, 4'000};
   const double truth = TwoLoops::instructions(10'000, 12) + TwoLoops::instructions(4'000, 40);
   const auto instructions = pace.instructions(passes);
@@ -126,10 +126,10 @@ TEST_CASE("a branch that is added divides what lies between passes of the others
     program.end_sample(pace);
   };
   in_turns(20'000);
-  REQUIRE(pace.branches().size() == 1);
+  REQUIRE(pace.places().size() == 1);
   program.execute(program.second, 400, 40);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 2);
+  REQUIRE(pace.places().size() == 2);
   const std::array<uint64_t, 2> passes{5000, 5000};
   const double truth = TwoLoops::instructions(5000, 12) + TwoLoops::instructions(5000, 40);
   // By samples that were taken before, and by later ones.
@@ -149,8 +149,8 @@ TEST_CASE("where no branch can be counted another instruction is") {
     program.execute(loop, 400, 12);
     program.end_sample(pace);
   }
-  REQUIRE(pace.branches().size() == 1);
-  const CountedPlace& place = pace.branches()[0];
+  REQUIRE(pace.places().size() == 1);
+  const CountedPlace& place = pace.places()[0];
   CHECK(place.at == loop.branch);
   REQUIRE(place.insn);
   CHECK(place.next == place.at + 5);
@@ -173,7 +173,7 @@ TEST_CASE("samples count by how much their passes are a stretch's") {
   program.execute(program.first, 1000, 12);
   program.execute(program.second, 400, 40);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 2);
+  REQUIRE(pace.places().size() == 2);
   for (int i = 0; i < 8; i++) {
     phase(0, 12);
     phase(9, 100);
@@ -194,7 +194,7 @@ TEST_CASE("passes that only samples of long ago had say nothing") {
   program.end_sample(pace);
   program.execute(program.second, 400, 40);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 2);
+  REQUIRE(pace.places().size() == 2);
   CHECK(pace.instructions(std::array<uint64_t, 2>{0, 1000}));
   for (int i = 0; i < 48; i++) {
     program.execute(program.first, 1000, 12);
@@ -209,7 +209,7 @@ TEST_CASE("where most code passes no branch nothing is known") {
   NativePace pace(program.table);
   program.execute(program.first, 1000, 12);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 1);
+  REQUIRE(pace.places().size() == 1);
   for (int i = 0; i < 3; i++) {
     for (int k = 0; k < 20'000; k++) program.words.push_back(program.second.inner.value);
     program.end_sample(pace);
@@ -224,7 +224,7 @@ TEST_CASE("passes from before another branch was counted say nothing") {
   program.execute(program.first, 1000, 12);
   program.execute(program.second, 400, 40);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 2);
+  REQUIRE(pace.places().size() == 2);
   CHECK_FALSE(pace.instructions(std::array<uint64_t, 1>{1000}));
 }
 
@@ -243,7 +243,7 @@ TEST_CASE("a branch that samples have hardly passed says nothing") {
   program.execute(program.second, 15, 500);
   program.execute(program.first, 2000, 12);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 2);
+  REQUIRE(pace.places().size() == 2);
   CHECK(pace.instructions(std::array<uint64_t, 2>{1000, 0}));
   CHECK_FALSE(pace.instructions(std::array<uint64_t, 2>{1000, 1000}));
 }
@@ -253,7 +253,7 @@ TEST_CASE("where branches are passed often the one that is passed least is count
   NativePace pace(program.table);
   program.execute(program.first, 20'000, 1);
   program.end_sample(pace);
-  REQUIRE(pace.branches().size() == 1);
+  REQUIRE(pace.places().size() == 1);
   const auto instructions = pace.instructions(std::array<uint64_t, 1>{5000});
   REQUIRE(instructions);
   CHECK(*instructions == doctest::Approx(TwoLoops::instructions(5000, 1)).epsilon(0.005));
@@ -264,7 +264,7 @@ TEST_CASE("branches that are passed all the time are not counted") {
   NativePace pace(program.table);
   program.execute(program.first, 20'000, 0);
   program.end_sample(pace);
-  CHECK(pace.branches().empty());
+  CHECK(pace.places().empty());
 }
 
 }  // namespace
