@@ -57,6 +57,8 @@ ISOLATED = ("unshare", "--net", "--ipc", "--uts", "--pid", "--mount", "--mount-p
 MARK = "EXTERNAL_TEST_RUN"
 OWN_LINE = b"shadowprof: "
 LOOK_S = 0.02
+LOOKS_AT_ONE_THAT_BEGINS, BEGINS_S = 20, 0.002
+IS_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of proc(5)'s flags
 GRACE_S = 0.5
 # Longer between two looks means that the machine, or we with the test, stood still: that is not the test's time.
 LONGEST_LOOK_S = 0.5
@@ -76,6 +78,23 @@ class Outcome:
     leaves: bool  # that processes go on when it has ended
 
 
+def never_has_one(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        fields = file.read().rpartition(")")[2].split()  # from the third field on, the state
+    return fields[0] in "ZX" or int(fields[6]) & IS_KERNEL_THREAD
+
+
+def environment_of(pid):
+    """Waits, within bounds, for that of a program that begins: the kernel shows none before it is laid out."""
+    for _ in range(LOOKS_AT_ONE_THAT_BEGINS):
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            environment = file.read()
+        if environment or never_has_one(pid):
+            break
+        time.sleep(BEGINS_S)
+    return environment.split(b"\0")
+
+
 def processes_marked(mark):
     """Those whose environment has it, zombies apart. Programs may have cleared their environment: these are missed."""
     wanted = f"{MARK}={mark}".encode()
@@ -83,9 +102,8 @@ def processes_marked(mark):
         if not name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                if wanted in file.read().split(b"\0"):
-                    yield int(name)
+            if wanted in environment_of(int(name)):
+                yield int(name)
         except OSError:
             continue
 

@@ -130,6 +130,16 @@ class ToySuite(unittest.TestCase):
         mark = f"{os.getpid()}.1"
         self.assertEqual(list(external_runs.processes_marked(mark)), [])
 
+    def test_who_executes_a_program_is_seen(self):
+        again = self.top / "again"
+        self.script(again, '#!/bin/sh\n[ $1 = 0 ] || exec "$0" $(($1 - 1))\n')
+        with subprocess.Popen([again, "300"], env={**os.environ, external_runs.MARK: "again.1"}) as process:
+            while True:
+                seen = list(external_runs.processes_marked("again.1"))
+                if process.poll() is not None:
+                    break
+                self.assertIn(process.pid, seen)
+
     def test_results_are_kept_and_read_again(self):
         result = self.judged("status")
         self.assertEqual(external_judge.Result.from_line(result.to_line()), result)
