@@ -5,26 +5,23 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <doctest/doctest.h>
 
+#include "../temporary_folder.h"
 #include "base/unique_fd.h"
 
 using shadowprof::numbered_entries;
 using shadowprof::UniqueFd;
 
 TEST_CASE("only what is named by a number is listed, ascending") {
-  char name[] = "/tmp/shadowprof-numbers-XXXXXX";
-  REQUIRE(::mkdtemp(name) != nullptr);
-  const std::filesystem::path folder = name;
+  const shadowprof::test::TemporaryFolder folder;
   for (const char* entry : {"4194304", "7", "0", "12a", "-3", "99999999999", " 1", "0x10", "self"})
-    std::ofstream{folder / entry};
-  CHECK(numbered_entries(folder) == std::vector<int>{0, 7, 4194304});
-  std::filesystem::remove_all(folder);
-  CHECK(!numbered_entries(folder));
+    folder.write(entry, "");
+  CHECK(numbered_entries(folder.path()) == std::vector<int>{0, 7, 4194304});
+  std::filesystem::remove_all(folder.path());
+  CHECK(!numbered_entries(folder.path()));
   CHECK(errno == ENOENT);
 }
 

@@ -21,11 +21,13 @@
 #include <vector>
 
 #include "../profile/sample_profile.h"
+#include "../temporary_folder.h"
 #include "cli/commands.h"
 #include "profile/file/json_file.h"
 #include "report/export.h"
 
 using namespace shadowprof;
+using test::TemporaryFolder;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -35,24 +37,6 @@ constexpr uint64_t kFewMutations = 400;
 constexpr uint64_t kMutationsOfAChild = 50;
 // A guard against a command that does not end; none takes seconds.
 constexpr unsigned kSecondsOfACommand = 120;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = "/tmp/shadowprof-mutated.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() {
-    for (const char* name : {"base.json", "changed.json", "merged.json", "said"})
-      ::unlink((path_ + "/" + name).c_str());
-    ::rmdir(path_.c_str());
-  }
-  std::string operator/(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
 
 // The sample profile, its first module a program that is there, so that code is decoded.
 profile::Profile profile_of_a_program() {
@@ -219,7 +203,7 @@ struct Command {
   std::vector<std::string> words;
 };
 
-std::vector<Command> commands(const Folder& dir) {
+std::vector<Command> commands(const TemporaryFolder& dir) {
   const std::string base = dir / "base.json", changed = dir / "changed.json";
   std::vector<Command> all = {
       {"report", cli::report_main, {changed}},
@@ -265,8 +249,8 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-[[noreturn]] void run_mutations(const Folder& dir, const Json& sound, uint64_t first, uint64_t end,
-                                Moment& now) {
+[[noreturn]] void run_mutations(const TemporaryFolder& dir, const Json& sound, uint64_t first,
+                                uint64_t end, Moment& now) {
   const int out = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   const int err = ::open((dir / "said").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   ::dup2(out, STDOUT_FILENO);
@@ -297,7 +281,7 @@ uint64_t number_from_environment(const char* name, uint64_t otherwise) {
 }  // namespace
 
 TEST_CASE("no command crashes on a profile that is damaged or made up") {
-  const Folder dir;
+  const TemporaryFolder dir;
   const profile::Profile base = profile_of_a_program();
   const std::string text = profile::profile_json(base);
   write_file(dir / "base.json", text);

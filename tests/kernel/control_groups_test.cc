@@ -2,45 +2,23 @@
 #include "kernel/control_groups.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
-#include <filesystem>
-#include <fstream>
+#include "../temporary_folder.h"
 
 namespace shadowprof::kernel {
 namespace {
 
-namespace fs = std::filesystem;
-
-class Groups {
+class Groups : public test::TemporaryFolder {
  public:
-  Groups() {
-    std::string name = (fs::temp_directory_path() / "shadowprof-groups-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    root_ = name;
-  }
-  ~Groups() { fs::remove_all(root_); }
-  Groups(const Groups&) = delete;
-  Groups& operator=(const Groups&) = delete;
-
-  void write(const std::string& file, const std::string& text) const {
-    const fs::path path = root_ / file;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-  }
-  bool bound(std::string_view groups) const { return has_processor_quota(groups, root_.string()); }
+  bool bound(std::string_view groups) const { return has_processor_quota(groups, path()); }
   // Threads, or bytes, that it may still have; -1: any number.
-  int64_t left(std::string_view groups) const { return left(thread_bound(groups, root_.string())); }
-  int64_t memory_left(std::string_view groups) const {
-    return left(memory_bound(groups, root_.string()));
-  }
+  int64_t left(std::string_view groups) const { return left(thread_bound(groups, path())); }
+  int64_t memory_left(std::string_view groups) const { return left(memory_bound(groups, path())); }
 
  private:
   static int64_t left(const std::optional<Bound>& bound) {
     return bound ? static_cast<int64_t>(bound->left()) : -1;
   }
-
-  fs::path root_;
 };
 
 TEST_CASE("a quota of the process's group, or of one that it is in, is found") {

@@ -17,39 +17,20 @@
 #include <functional>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "../temporary_folder.h"
 
 using namespace shadowprof;
 using namespace shadowprof::kernel;
 
 namespace {
 
-class Folder {
+// Everybody may enter it.
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() {
-    char name[] = "/tmp/shadowprof-elf-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path_ = name;
-    ::chmod(name, 0755);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
+  Folder() : TemporaryFolder(0755) {}
   std::string file(const std::string& name, std::string_view content, mode_t mode = 0755) const {
-    const std::string path = *this / name;
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    REQUIRE(fd.valid());
-    REQUIRE(::write(fd.get(), content.data(), content.size()) == ssize_t(content.size()));
-    REQUIRE(::fchmod(fd.get(), mode) == 0);
-    return path;
+    return write(name, content, mode);
   }
-
- private:
-  std::string path_;
 };
 
 // A file that is a valid x86-64 program as far as headers go.

@@ -7,30 +7,25 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
+#include <sstream>
+
+#include "../temporary_folder.h"
 
 namespace {
 
 using namespace shadowprof;
 using namespace shadowprof::kernel;
 
-struct Processes {
-  std::filesystem::path folder;
-  Processes() {
-    std::string name = std::filesystem::temp_directory_path() / "user_threads_test.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()));
-    folder = name;
-  }
-  ~Processes() { std::filesystem::remove_all(folder); }
-  void add(const char* name, uint32_t user, uint32_t effective, uint32_t threads) const {
-    std::filesystem::create_directory(folder / name);
-    std::ofstream status(folder / name / "status");
+struct Processes : test::TemporaryFolder {
+  void add(const std::string& name, uint32_t user, uint32_t effective, uint32_t threads) const {
+    std::ostringstream status;
     status << "Name:\tsome\nState:\tS (sleeping)\nTgid:\t7\nPid:\t7\nPPid:\t1\nTracerPid:\t0\n";
     status << "Uid:\t" << user;
     for (int i = 0; i < 3; i++) status << '\t' << effective;
     status << "\nGid:\t0\t0\t0\t0\nThreads:\t" << threads << '\n';
     for (const char* set : {"SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"})
       status << set << ":\t0000000000000000\n";
+    write(name + "/status", status.str());
   }
 };
 
@@ -42,10 +37,10 @@ TEST_CASE("threads of a user are those of his processes") {
   processes.add("13", 0, 1000, 5);
   processes.add("140", 1000, 0, 1);
   processes.add("self", 1000, 1000, 9);
-  std::filesystem::create_directory(processes.folder / "99");  // has just ended
-  CHECK(threads_of_user(1000, processes.folder) == 4);
-  CHECK(threads_of_user(0, processes.folder) == 5);
-  CHECK(threads_of_user(7, processes.folder) == 0);
+  std::filesystem::create_directory(processes / "99");  // has just ended
+  CHECK(threads_of_user(1000, processes.path()) == 4);
+  CHECK(threads_of_user(0, processes.path()) == 5);
+  CHECK(threads_of_user(7, processes.path()) == 0);
 }
 
 TEST_CASE("we have a bound, or none as the superuser") {

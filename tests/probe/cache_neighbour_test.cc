@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "notes_folder.h"
+#include "../temporary_folder.h"
 
 namespace shadowprof::probe {
 namespace {
@@ -19,8 +19,8 @@ TEST_CASE("what a loop loses is known, or it is said that it is not") {
 }
 
 TEST_CASE("the least of three losses counts, and no fourth is measured") {
-  const NotesFolder folder;
-  const HostNotes notes(folder.path, "boot 1\n");
+  const test::TemporaryFolder folder;
+  const HostNotes notes(folder.path(), "boot 1\n");
   CHECK_FALSE(CacheNeighbourNotes(notes).loss());
   int measured = 0;
   const auto add = [&](std::optional<double> loss) {
@@ -38,8 +38,8 @@ TEST_CASE("the least of three losses counts, and no fourth is measured") {
 }
 
 TEST_CASE("a round that gives nothing is a round") {
-  const NotesFolder folder;
-  const HostNotes notes(folder.path, "boot 1\n");
+  const test::TemporaryFolder folder;
+  const HostNotes notes(folder.path(), "boot 1\n");
   for (int i = 0; i < 3; i++) CacheNeighbourNotes(notes).add([] { return std::nullopt; });
   CHECK_FALSE(CacheNeighbourNotes(notes).loss());
   CacheNeighbourNotes(notes).add([]() -> std::optional<double> {

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "../temporary_folder.h"
 #include "profile/file/json_file.h"
 #include "sample_profile.h"
 
@@ -16,7 +17,6 @@ namespace shadowprof {
 namespace {
 
 using namespace profile;
-namespace fs = std::filesystem;
 
 constexpr Compression kBoth[] = {Compression::gzip, Compression::zstd};
 
@@ -37,7 +37,7 @@ std::string some_text(size_t bytes) {
   return text;
 }
 
-std::string content(const fs::path& path) {
+std::string content(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::stringstream all;
   all << in.rdbuf();
@@ -89,8 +89,7 @@ TEST_CASE("the beginning is known from the beginning") {
 }
 
 TEST_CASE("a profile is compressed by its suffix and replaces only profiles") {
-  std::string name = (fs::temp_directory_path() / "compression_test.XXXXXX").string();
-  const fs::path dir = ::mkdtemp(name.data());
+  const test::TemporaryFolder dir;
   const Profile p = test::sample_profile();
   for (const char* file : {"p.json", "p.json.gz", "p.json.zst"}) {
     const std::string path = dir / file;
@@ -101,11 +100,9 @@ TEST_CASE("a profile is compressed by its suffix and replaces only profiles") {
     CHECK(profile_json(*back) == profile_json(p));
     CHECK(write_profile(p, path).has_value());
   }
-  const std::string foreign = dir / "foreign.gz";
-  std::ofstream(foreign, std::ios::binary) << packed(Compression::gzip, "hello\n", 9);
+  const std::string foreign = dir.write("foreign.gz", packed(Compression::gzip, "hello\n", 9));
   CHECK_FALSE(write_profile(p, foreign));
   CHECK(decompress_head(content(foreign), 9) == "hello\n");
-  fs::remove_all(dir);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <random>
 #include <sstream>
 
+#include "../temporary_folder.h"
 #include "sample_profile.h"
 
 namespace shadowprof {
@@ -21,26 +22,8 @@ namespace {
 
 using namespace profile;
 using test::sample_profile;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
-
-struct Directory {
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "profile_test.XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Directory() {
-    std::error_code ignored;
-    fs::permissions(path, fs::perms::owner_all, ignored);
-    fs::remove_all(path, ignored);
-  }
-  std::string operator/(const char* name) const { return (path / name).string(); }
-  size_t files() const {
-    size_t n = 0;
-    for ([[maybe_unused]] const auto& entry : fs::directory_iterator(path)) n++;
-    return n;
-  }
-  fs::path path;
-};
 
 std::string content(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
@@ -128,7 +111,7 @@ TEST_CASE("no change of a byte makes the reader misbehave") {
 }
 
 TEST_CASE("a profile is private, replaces only profiles and leaves nothing else behind") {
-  const Directory dir;
+  const TemporaryFolder dir;
   const std::string path = dir / "p.json";
   CHECK(error_of(check_output(path)) == "");
   CHECK(error_of(write_profile(sample_profile(), path)) == "");
@@ -137,22 +120,21 @@ TEST_CASE("a profile is private, replaces only profiles and leaves nothing else 
   CHECK((info.st_mode & 0777) == 0600);
   CHECK(error_of(read_profile(path)) == "");
   CHECK(error_of(write_profile(sample_profile(), path)) == "");
-  CHECK(dir.files() == 1);
+  CHECK(dir.entries() == 1);
 
-  std::ofstream(dir / "foreign") << "{\"schema\": \"other\"}";
-  CHECK(error_of(check_output(dir / "foreign")).find("is not a profile of shadowprof") !=
+  const std::string foreign = dir.write("foreign", "{\"schema\": \"other\"}");
+  CHECK(error_of(check_output(foreign)).find("is not a profile of shadowprof") !=
         std::string::npos);
-  CHECK(!write_profile(sample_profile(), dir / "foreign"));
-  CHECK(content(dir / "foreign") == "{\"schema\": \"other\"}");
-  std::ofstream(dir / "empty").flush();
-  CHECK(error_of(check_output(dir / "empty")) == "");
-  CHECK(error_of(check_output(dir.path.string())).find("is a directory") != std::string::npos);
+  CHECK(!write_profile(sample_profile(), foreign));
+  CHECK(content(foreign) == "{\"schema\": \"other\"}");
+  CHECK(error_of(check_output(dir.write("empty", ""))) == "");
+  CHECK(error_of(check_output(dir.path())).find("is a directory") != std::string::npos);
   CHECK(!check_output(dir / "missing/p.json"));
   CHECK(!read_profile(dir / "missing"));
 }
 
 TEST_CASE("a symbolic link to a profile stays a link") {
-  const Directory dir;
+  const TemporaryFolder dir;
   REQUIRE(write_profile(sample_profile(), dir / "real"));
   fs::create_symlink("real", dir / "link");
   Profile p = sample_profile();
@@ -164,7 +146,7 @@ TEST_CASE("a symbolic link to a profile stays a link") {
 
 TEST_CASE("a symbolic link of somebody else is not followed") {
   if (::geteuid() != 0) return;  // nobody else can make a link that is not his own
-  const Directory dir;
+  const TemporaryFolder dir;
   REQUIRE(write_profile(sample_profile(), dir / "real"));
   fs::create_symlink("real", dir / "second");
   fs::create_symlink("second", dir / "first");
@@ -179,11 +161,11 @@ TEST_CASE("a symbolic link of somebody else is not followed") {
     CHECK(error_of(check_output(dir / name)) == refusal);
   }
   CHECK(read_profile(dir / "real")->run.pid != 4711);
-  CHECK(dir.files() == 3);
+  CHECK(dir.entries() == 3);
 }
 
 TEST_CASE("links that lead in a circle are said") {
-  const Directory dir;
+  const TemporaryFolder dir;
   fs::create_symlink("b", dir / "a");
   fs::create_symlink("a", dir / "b");
   CHECK(error_of(write_profile(sample_profile(), dir / "a")).find("Too many levels") !=
@@ -191,7 +173,7 @@ TEST_CASE("links that lead in a circle are said") {
 }
 
 TEST_CASE("a full disk is said and the old profile stays") {
-  const Directory dir;
+  const TemporaryFolder dir;
   const std::string path = dir / "p.json";
   REQUIRE(write_profile(sample_profile(), path));
   const std::string before = content(path);
@@ -206,7 +188,7 @@ TEST_CASE("a full disk is said and the old profile stays") {
   std::signal(SIGXFSZ, handler);
   CHECK(error_of(status).starts_with("cannot write "));
   CHECK(content(path) == before);
-  CHECK(dir.files() == 1);
+  CHECK(dir.entries() == 1);
   CHECK(error_of(write_profile(sample_profile(), "/dev/full")).find("No space left") !=
         std::string::npos);
   CHECK(error_of(write_profile(sample_profile(), "/dev/null")) == "");
@@ -221,7 +203,7 @@ TEST_CASE("large tables are written and read in seconds") {
   }
   p.coverage.attributed = executed_instructions(p.tables.blocks, p.tables.interruptions);
   p.coverage.instructions_profiled = p.coverage.instructions_total = p.coverage.attributed;
-  const Directory dir;
+  const TemporaryFolder dir;
   REQUIRE(write_profile(p, dir / "big"));
   const auto back = read_profile(dir / "big");
   REQUIRE_MESSAGE(back.has_value(), error_of(back));

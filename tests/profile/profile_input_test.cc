@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "profile/file/json_file.h"
 #include "profile/file/output_file.h"
 #include "sample_profile.h"
@@ -20,20 +20,7 @@ namespace shadowprof {
 namespace {
 
 using namespace profile;
-
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "input_test.XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
+using test::TemporaryFolder;
 
 std::string refusal(const auto& result) {
   return result ? "" : result.error().message;
@@ -63,7 +50,7 @@ class EndlessRows final : public json::TextPieces {
 };
 
 TEST_CASE("a small file that unpacks to gigabytes is refused before it has done so") {
-  const Folder dir;
+  const TemporaryFolder dir;
   const std::string blanks(1 << 20, ' ');
   for (const auto& [kind, name] : {std::pair(Compression::zstd, "bomb.zst"),
                                    std::pair(Compression::gzip, "bomb.gz")}) {
@@ -73,7 +60,7 @@ TEST_CASE("a small file that unpacks to gigabytes is refused before it has done 
 }
 
 TEST_CASE("a profile of any size that is packed as well as profiles are is read") {
-  const Folder dir;
+  const TemporaryFolder dir;
   Profile p = test::sample_profile();
   for (uint64_t i = 0; i < 100'000; i++)
     p.tables.edges.push_back({{0, 0x100 + 7 * i}, {0, 0x200}, EdgeKind::jump, i});
@@ -106,7 +93,7 @@ TEST_CASE("lists of counts keep all their bits") {
 }
 
 TEST_CASE("a pipe without a writer ends soon, one with a writer is read") {
-  const Folder dir;
+  const TemporaryFolder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   CHECK(refusal(read_profile(dir / "pipe")).ends_with("it is empty"));
   const std::string text = profile_json(test::sample_profile());
@@ -129,7 +116,7 @@ TEST_CASE("devices and folders are not read") {
 }
 
 TEST_CASE("a pipe without a reader, and a disk, are no output") {
-  const Folder dir;
+  const TemporaryFolder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   CHECK(refusal(check_output(dir / "pipe")).find("no program reads") != std::string::npos);
   CHECK(refusal(OutputFile::open(dir / "pipe")).find("no program reads") != std::string::npos);

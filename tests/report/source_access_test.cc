@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
+#include "../temporary_folder.h"
 #include "report/source_files.h"
 
 namespace shadowprof {
@@ -21,28 +21,13 @@ namespace fs = std::filesystem;
 
 constexpr uid_t kSomebody = 12345;  // who owns nothing here and is in no group
 
-// In a folder that everybody may enter.
-class Folder {
+// Everybody may enter it.
+class Folder : public test::TemporaryFolder {
  public:
-  Folder() {
-    std::string name = "/tmp/source_test.XXXXXX";
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-    REQUIRE(::chmod(name.c_str(), 0755) == 0);
-  }
-  ~Folder() { fs::remove_all(path_); }
+  Folder() : TemporaryFolder(0755) {}
   std::string file(const std::string& name, mode_t mode) const {
-    const std::string path = (path_ / name).string();
-    fs::create_directories(fs::path(path).parent_path());
-    std::ofstream(path) << "first line\nsecond line\n";
-    REQUIRE(::chmod(path.c_str(), mode) == 0);
-    return path;
+    return write(name, "first line\nsecond line\n", mode);
   }
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
 };
 
 bool shows(const std::string& path, const SourceRules& rules) {

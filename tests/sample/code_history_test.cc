@@ -10,30 +10,16 @@
 #include <fstream>
 #include <iterator>
 
+#include "../temporary_folder.h"
+
 namespace shadowprof::sample {
 namespace {
 
 constexpr uint64_t kStart = 0x10000;
 const std::string kConditions = "as ever\n";
 
-struct Directory {
-  Directory() {
-    char name[] = "/tmp/shadowprof-history-XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
-  std::string path;
-};
-
 // A program, a library, and a folder for what is kept of them.
 struct Files {
-  Files() {
-    for (const std::string& path : {program, library}) std::ofstream(path) << "code";
-  }
   CodeHistory history(const std::string& conditions = kConditions) const {
     return {CacheFolder::at(kept), program, conditions};
   }
@@ -43,10 +29,10 @@ struct Files {
     return std::filesystem::directory_iterator(kept)->path();
   }
 
-  Directory directory;
-  std::string program = directory.path + "/program";
-  std::string library = directory.path + "/library";
-  std::string kept = directory.path + "/kept";
+  test::TemporaryFolder folder;
+  std::string program = folder.write("program", "code");
+  std::string library = folder.write("library", "code");
+  std::string kept = folder / "kept";
 };
 
 // What runs have been made of the code, and how often each was executed.

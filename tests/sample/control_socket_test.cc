@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "../temporary_folder.h"
 #include "sample/control_place.h"
 
 namespace shadowprof {
@@ -27,21 +28,16 @@ class Runtime {
  public:
   Runtime() {
     ::signal(SIGIO, SIG_IGN);
-    char name[] = "/tmp/shadowprof-control-test-XXXXXX";
-    path_ = ::mkdtemp(name);
-    ::setenv("XDG_RUNTIME_DIR", path_.c_str(), 1);
+    ::setenv("XDG_RUNTIME_DIR", above_.path().c_str(), 1);
   }
-  ~Runtime() {
-    ::unsetenv("XDG_RUNTIME_DIR");
-    fs::remove_all(path_);
-  }
+  ~Runtime() { ::unsetenv("XDG_RUNTIME_DIR"); }
   std::string socket(int front, int worker) const {
-    return path_ + "/shadowprof/" + sample::socket_name(front, worker);
+    return folder() + "/" + sample::socket_name(front, worker);
   }
-  std::string folder() const { return path_ + "/shadowprof"; }
+  std::string folder() const { return above_ / "shadowprof"; }
 
  private:
-  std::string path_;
+  test::TemporaryFolder above_;
 };
 
 struct Heard {

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "../temporary_folder.h"
 #include "kernel/proc.h"
 
 // Something in this very file to be found; C linkage, so that its name is plain.
@@ -20,8 +21,6 @@ extern "C" [[gnu::noinline]] int shadowprof_test_subject(int x) {
 
 namespace shadowprof {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Own {
   profile::Module module;
@@ -82,9 +81,9 @@ TEST_CASE("modules that did not execute are not opened") {
 
 TEST_CASE("a file that is gone, or is another one now, gives no names and no error") {
   const Own own = own_module();
-  std::string directory = (fs::temp_directory_path() / "name_functions.XXXXXX").string();
-  const fs::path copy = fs::path(::mkdtemp(directory.data())) / "program";
-  fs::copy_file(own.module.path, copy);
+  const test::TemporaryFolder folder;
+  const std::string copy = folder / "program";
+  std::filesystem::copy_file(own.module.path, copy);
 
   profile::Module replaced = own.module;
   replaced.path = copy;  // another inode than the one that ran
@@ -105,7 +104,6 @@ TEST_CASE("a file that is gone, or is another one now, gives no names and no err
   p = profile_of({replaced}, own.subject);
   sample::name_functions(p, no_files, {.top = 10, .started = std::time(nullptr) + 100});
   CHECK(p.functions.size() == 1);
-  fs::remove_all(directory);
 }
 
 TEST_CASE("a file that was kept open has names, whatever its path leads to now") {

@@ -6,9 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+
+#include "../temporary_folder.h"
 
 namespace shadowprof {
 namespace {
@@ -36,10 +37,9 @@ TEST_CASE("a copy that ends without an answer has none") {
 }
 
 TEST_CASE("a copy that is stopped does nothing any more") {
-  char folder[] = "/tmp/shadowprof-own-copy-test-XXXXXX";
-  REQUIRE(::mkdtemp(folder) != nullptr);
-  const std::string fifo = std::string(folder) + "/fifo";
-  const std::string file = std::string(folder) + "/file";
+  const test::TemporaryFolder folder;
+  const std::string fifo = folder / "fifo";
+  const std::string file = folder / "file";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   collect::Pipeline pipeline({});
   OwnCopy copy;
@@ -56,7 +56,6 @@ TEST_CASE("a copy that is stopped does nothing any more") {
   CHECK(end < 0);
   if (end >= 0) ::close(end);
   CHECK(!std::filesystem::exists(file));
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <string>
 
+#include "../temporary_folder.h"
 #include "base/limits.h"
 #include "base/unique_fd.h"
 #include "test_replica.h"
@@ -35,25 +36,16 @@ struct stat status_memory;
 // A directory with one file, some time ago; and perhaps a large one, which nobody has written to.
 struct Directory {
   explicit Directory(off_t large) : has_large(large != 0) {
-    char name[] = "/tmp/own_files_test.XXXXXX";
-    REQUIRE(::mkdtemp(name) != nullptr);
-    path = name;
-    const UniqueFd file(::open((path + "/old").c_str(), O_WRONLY | O_CREAT, 0640));
-    REQUIRE(::write(file.get(), "before", 6) == 6);
-    if (has_large) {
-      const UniqueFd other(::open((path + "/large").c_str(), O_WRONLY | O_CREAT, 0640));
-      REQUIRE(::ftruncate(other.get(), large) == 0);
-    }
+    folder.write("old", "before", 0640);
+    if (has_large) REQUIRE(::truncate(folder.write("large", "", 0640).c_str(), large) == 0);
     ::usleep(20000);  // file systems mark files by a coarse clock
   }
   ~Directory() {
     // Nothing but what was there.
-    const std::filesystem::directory_iterator all(path);
-    CHECK(std::distance(begin(all), end(all)) == (has_large ? 2 : 1));
-    CHECK(std::filesystem::file_size(path + "/old") == 6);
-    std::filesystem::remove_all(path);
+    CHECK(folder.entries() == (has_large ? 2 : 1));
+    CHECK(std::filesystem::file_size(folder / "old") == 6);
   }
-  std::string path;
+  test::TemporaryFolder folder;
   bool has_large;
 };
 
@@ -61,7 +53,7 @@ struct Directory {
 class Files {
  public:
   explicit Files(off_t large = 0) : directory_(large) {}
-  std::string path(const char* name) const { return directory_.path + "/" + name; }
+  std::string path(const std::string& name) const { return directory_.folder / name; }
   uint64_t put_path(const std::string& path, size_t which = 0) {
     put(path_memory[which], path.c_str(), path.size() + 1);
     return at(path_memory[which]);
@@ -217,14 +209,13 @@ TEST_CASE("what cannot be a file of the replica's own ends the sample, or is ref
   CHECK(files.open(files.path("nowhere/new"), O_RDWR | O_CREAT).value == -ENOENT);
   CHECK(files.open(files.path("old/new"), O_RDWR | O_CREAT).value == -ENOTDIR);
   CHECK(files.open(files.path("none"), O_WRONLY).value == -ENOENT);
-  CHECK(files.open(files.path(std::string(300, 'n').c_str()), O_WRONLY | O_CREAT).value ==
-        -ENAMETOOLONG);
+  CHECK(files.open(files.path(std::string(300, 'n')), O_WRONLY | O_CREAT).value == -ENAMETOOLONG);
 }
 
 TEST_CASE("what is there by now, or is not, is not told where it may have been otherwise") {
   Files files;
   const auto access = [&](const std::string& name) {
-    return files.answer(SYS_access, {files.put_path(files.path(name.c_str())), F_OK});
+    return files.answer(SYS_access, {files.put_path(files.path(name)), F_OK});
   };
   CHECK(files.open(files.path("old"), O_RDWR | O_CREAT | O_EXCL).value == -EEXIST);
   CHECK(access("old").value == 0);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "../temporary_folder.h"
 #include "base/unique_fd.h"
 #include "symbols/elf_file.h"
 #include "symbols/module_symbols.h"
@@ -16,6 +17,7 @@
 using shadowprof::UniqueFd;
 using namespace shadowprof::symbols;
 using namespace symbols_test;
+using shadowprof::test::TemporaryFolder;
 
 namespace {
 
@@ -66,7 +68,7 @@ void overwrite(std::string& bytes, size_t at, T value) {
 }  // namespace
 
 TEST_CASE("a file cut off anywhere does no harm") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string whole = read_file(subject("pie"));
   REQUIRE(exercise(subject("pie")) > 10);
   std::mt19937_64 random(5);
@@ -79,7 +81,7 @@ TEST_CASE("a file cut off anywhere does no harm") {
 }
 
 TEST_CASE("flipped bits do no harm") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string whole = read_file(subject("nopie"));
   std::string stripped_path = directory / "stripped";
   bool strips = have_tool("strip");
@@ -102,7 +104,7 @@ TEST_CASE("flipped bits do no harm") {
 namespace {
 
 void flip_bits_in_debug_information(const std::string& path, unsigned seed) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string whole = read_file(path);
   const std::vector<Range> ranges = debug_sections(path);
   REQUIRE(ranges.size() > 5);
@@ -127,7 +129,7 @@ TEST_CASE("flipped bits in debug information do no harm") {
 
 TEST_CASE("flipped bits and absurd sizes in compressed debug information do no harm") {
   if (!have_tool("objcopy")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string packed = directory / "packed";
   output_of("objcopy --compress-debug-sections=zlib " + subject("nopie") + " " + packed);
   flip_bits_in_debug_information(packed, 8);
@@ -143,7 +145,7 @@ TEST_CASE("flipped bits and absurd sizes in compressed debug information do no h
 }
 
 TEST_CASE("names without an end do no harm") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string whole = read_file(subject("nopie"));
   for (const Range& range : debug_sections(subject("nopie"))) {
     std::string bytes = whole;
@@ -154,7 +156,7 @@ TEST_CASE("names without an end do no harm") {
 }
 
 TEST_CASE("absurd sizes and offsets in section headers do no harm") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string whole = read_file(subject("pie"));
   Elf64_Ehdr header;
   std::memcpy(&header, whole.data(), sizeof(header));

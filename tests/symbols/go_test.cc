@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "../temporary_folder.h"
 #include "symbols/module_symbols.h"
 #include "tools.h"
 
 using namespace shadowprof::symbols;
 using namespace symbols_test;
+using shadowprof::test::TemporaryFolder;
 
 namespace {
 
@@ -120,7 +122,7 @@ std::vector<GoFunction> some_functions() {
   return functions;
 }
 
-std::string with_table(const TemporaryDirectory& directory, const std::string& table) {
+std::string with_table(const TemporaryFolder& directory, const std::string& table) {
   const std::string path = directory / "go";
   write_file(directory / "table", table);
   output_of("strip -o " + path + " " + subject("nopie"));
@@ -129,7 +131,7 @@ std::string with_table(const TemporaryDirectory& directory, const std::string& t
 }
 
 // Where the C compiler's linker puts it.
-std::string with_table_among_others(const TemporaryDirectory& directory, const std::string& table) {
+std::string with_table_among_others(const TemporaryFolder& directory, const std::string& table) {
   const std::string path = directory / "go";
   write_file(directory / "table", std::string(40, 'x') + table);
   output_of("strip -o " + path + " " + subject("nopie"));
@@ -146,7 +148,7 @@ TEST_CASE("a stripped Go program has the names and lines of its own table") {
   const std::vector<GoFunction> functions = some_functions();
   for (const uint32_t magic : {0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1}) {
     CAPTURE(magic);
-    const TemporaryDirectory directory;
+    const TemporaryFolder directory;
     const std::string table = table_of(magic, functions, functions.front().start - 16);
     const auto module = load(with_table(directory, table), {{}});
     for (size_t i = 0; i + 1 < functions.size(); i++) {
@@ -171,7 +173,7 @@ TEST_CASE("a stripped Go program has the names and lines of its own table") {
 TEST_CASE("the table is found among other data, too") {
   if (!have_tool("nm") || !have_tool("objcopy")) return;
   const std::vector<GoFunction> functions = some_functions();
-  const TemporaryDirectory directory;
+  const TemporaryFolder directory;
   const std::string table = table_of(0xFFFFFFF1, functions, functions.front().start);
   const auto module = load(with_table_among_others(directory, table), {{}});
   const auto offset = module->addresses().to_offset(functions[1].start);
@@ -193,7 +195,7 @@ TEST_CASE("whatever is in such a table does no harm") {
       // Its first bytes say what it is.
       for (int i = 4; i < round; i++)
         table[4 + random() % (table.size() - 4)] = static_cast<char>(random());
-      const TemporaryDirectory directory;
+      const TemporaryFolder directory;
       const auto module = load(with_table(directory, table), {{}});
       CHECK(module->function_count() < 1000);
       for (const Symbol& symbol : module->functions()) (void)module->lines(symbol.offset + 4);

@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "base/unique_fd.h"
 #include "symbols/module_symbols.h"
 #include "symbols/unpacked_debug.h"
@@ -17,6 +18,7 @@
 
 using namespace shadowprof::symbols;
 using namespace symbols_test;
+using shadowprof::test::TemporaryFolder;
 
 namespace {
 
@@ -28,7 +30,7 @@ std::string base_name(const std::string& path) {
 
 std::vector<std::vector<std::string>> addr2line(const std::string& path,
                                                 const std::vector<uint64_t>& addresses) {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::ofstream list(directory / "addresses");
   for (uint64_t address : addresses) list << std::hex << address << "\n";
   list.close();
@@ -111,7 +113,7 @@ TEST_CASE("lines and inlined calls are those of addr2line, in every layout") {
 
 TEST_CASE("lines and inlined calls of compressed debug information are those of addr2line") {
   if (!have_tool("addr2line") || !have_tool("objcopy")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string packed = directory / "packed";
   output_of("objcopy --compress-debug-sections=zlib " + subject("pie") + " " + packed);
   compare_with_addr2line(packed, subject("pie"), Compare::files_and_lines, 1000);
@@ -119,7 +121,7 @@ TEST_CASE("lines and inlined calls of compressed debug information are those of 
 
 TEST_CASE("what is unpacked is what was packed, and no more than is read") {
   if (!have_tool("objcopy")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string packed = directory / "packed";
   output_of("objcopy --compress-debug-sections=zlib " + subject("pie") + " " + packed);
   const auto open_file = [](const std::string& path) {
@@ -239,7 +241,7 @@ TEST_CASE("stretches have the inlined calls that each of their addresses has") {
 
 TEST_CASE("code without debug information is not known") {
   if (!have_tool("strip")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const std::string stripped = directory / "stripped";
   output_of("strip -o " + stripped + " " + subject("pie"));
   auto module = load(stripped);

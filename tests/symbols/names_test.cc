@@ -13,11 +13,13 @@
 #include <set>
 #include <sstream>
 
+#include "../temporary_folder.h"
 #include "symbols/module_symbols.h"
 #include "tools.h"
 
 using namespace shadowprof::symbols;
 using namespace symbols_test;
+using shadowprof::test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 namespace {
@@ -176,7 +178,7 @@ TEST_CASE("a function without a size ends where the next one begins") {
 TEST_CASE("stripped functions keep their bounds and linkage stubs their names") {
   if (!have_tool("nm") || !have_tool("strip") || !have_tool("objdump") || !have_tool("readelf"))
     return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   for (const std::string& path : subjects()) {
     CAPTURE(path);
     std::string stripped = directory / "stripped";
@@ -211,7 +213,7 @@ TEST_CASE("stripped functions keep their bounds and linkage stubs their names") 
 
 TEST_CASE("names come from the debug file that the build-id names") {
   if (!have_tool("nm") || !have_tool("objcopy")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string path = subject("nopie");
   std::string stripped = directory / "program";
   std::string id = load_alone(path)->build_id();
@@ -238,7 +240,7 @@ TEST_CASE("names come from the debug file that the build-id names") {
 
 TEST_CASE("a debuglink counts only with the right checksum") {
   if (!have_tool("objcopy")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string path = subject("pie");
   std::string stripped = directory / "program";
   std::string debug = directory / "program.debug";
@@ -258,7 +260,7 @@ TEST_CASE("a debuglink counts only with the right checksum") {
 
 TEST_CASE("the compressed symbol table of .gnu_debugdata is read") {
   if (!have_tool("objcopy") || !have_tool("xz") || !have_tool("nm")) return;
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string path = subject("pie");
   std::string mini = directory / "mini";
   std::string stripped = directory / "program";
@@ -282,7 +284,7 @@ TEST_CASE("a file that is not the one that ran is refused") {
 }
 
 TEST_CASE("a deleted file is read through a descriptor that was opened in time") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string copy = directory / "gone";
   fs::copy(subject("pie"), copy);
   ModuleSource source;
@@ -318,7 +320,7 @@ TEST_CASE("the vdso is read from memory") {
 }
 
 TEST_CASE("what is no 64-bit x86 ELF file is an error in one sentence") {
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string path = directory / "file";
   for (const std::string& content : {std::string(), std::string("hello"),
                                      std::string("\x7f"

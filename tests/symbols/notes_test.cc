@@ -12,6 +12,7 @@
 #include <random>
 #include <set>
 
+#include "../temporary_folder.h"
 #include "base/cache_folder.h"
 #include "symbols/module_symbols.h"
 #include "tools.h"
@@ -19,6 +20,7 @@
 using namespace shadowprof;
 using namespace shadowprof::symbols;
 using namespace symbols_test;
+using shadowprof::test::TemporaryFolder;
 
 namespace {
 
@@ -69,7 +71,7 @@ std::string answers(const ModuleSymbols& module, const std::vector<Place>& place
 }
 
 // The only file of notes.
-std::string notes_in(const TemporaryDirectory& directory) {
+std::string notes_in(const TemporaryFolder& directory) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(directory.path()))
     found.insert(entry.path());
@@ -106,7 +108,7 @@ struct Noted {
     return text;
   }
 
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   std::string path;
   std::vector<Place> places;
   std::string expected;
@@ -119,7 +121,7 @@ struct Noted {
 TEST_CASE("notes say what the files say") {
   for (const std::string& path : subjects()) {
     CAPTURE(path);
-    TemporaryDirectory directory;
+    TemporaryFolder directory;
     const CacheFolder folder = CacheFolder::at(directory.path());
     const std::vector<Place> all = places_of(path);
     const std::string expected = answers(*load(path), all);
@@ -191,9 +193,9 @@ TEST_CASE("notes that make no sense do no harm") {
 }
 
 TEST_CASE("notes of another state of the file are ignored") {
-  TemporaryDirectory programs;
+  TemporaryFolder programs;
   const std::string path = programs / "program";
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const CacheFolder folder = CacheFolder::at(directory.path());
   std::filesystem::copy_file(subject("pie"), path);
   const std::vector<Place> places = places_of(path);
@@ -209,7 +211,7 @@ TEST_CASE("notes of another state of the file are ignored") {
 
 TEST_CASE("notes say with which debug file they were made") {
   if (!have_tool("objcopy")) return;
-  TemporaryDirectory programs;
+  TemporaryFolder programs;
   const std::string path = programs / "program";
   const std::string debug = programs / "program.debug";
   output_of("objcopy --only-keep-debug " + subject("pie") + " " + debug);
@@ -217,7 +219,7 @@ TEST_CASE("notes say with which debug file they were made") {
             subject("pie") + " " + path);
   const std::vector<Place> places = places_of(path);
   const std::string named = answers(*load(path), places);
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const CacheFolder folder = CacheFolder::at(directory.path());
   auto first = load(path, {.notes = &folder});
   CHECK(answers(*first, places) == named);
@@ -230,10 +232,10 @@ TEST_CASE("notes say with which debug file they were made") {
 
 TEST_CASE("a module without a build-id has no notes") {
   if (!have_tool("objcopy")) return;
-  TemporaryDirectory programs;
+  TemporaryFolder programs;
   const std::string path = programs / "program";
   output_of("objcopy --remove-section .note.gnu.build-id " + subject("pie") + " " + path);
-  TemporaryDirectory directory;
+  TemporaryFolder directory;
   const CacheFolder folder = CacheFolder::at(directory.path());
   auto module = load(path, {.notes = &folder});
   (void)answers(*module, places_of(path));

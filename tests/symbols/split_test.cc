@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "../temporary_folder.h"
 #include "tools.h"
 
 namespace shadowprof {
@@ -18,7 +19,7 @@ namespace {
 
 using symbols::ModuleSymbols;
 using symbols_test::load;
-using symbols_test::TemporaryDirectory;
+using test::TemporaryFolder;
 
 constexpr const char* kSource = R"(
 #include <cstdio>
@@ -33,7 +34,7 @@ int main(int argc, char**) { std::printf("%d\n", work(argc + 10)); }
 )";
 
 // Empty, with a message, where no compiler can make it.
-std::string build(const TemporaryDirectory& folder, const std::string& name,
+std::string build(const TemporaryFolder& folder, const std::string& name,
                   const std::string& options) {
   if (!symbols_test::have_tool("g++")) return "";
   symbols_test::write_file(folder / "split.cc", kSource);
@@ -53,7 +54,7 @@ size_t most_frames(const ModuleSymbols& module) {
 }
 
 TEST_CASE("split debug information gives the same frames as debug information in one piece") {
-  const TemporaryDirectory folder;
+  const TemporaryFolder folder;
   const std::string one = build(folder, "one", "");
   if (one.empty()) return;
   const auto whole = load(one);
@@ -75,7 +76,7 @@ TEST_CASE("split debug information gives the same frames as debug information in
 }
 
 TEST_CASE("where the .dwo files are missing, lines are known and a sentence says what is not") {
-  const TemporaryDirectory folder;
+  const TemporaryFolder folder;
   const std::string path = build(folder, "split", "-gsplit-dwarf");
   if (path.empty()) return;
   REQUIRE(::unlink((folder / "split.dwo").c_str()) == 0);
@@ -86,7 +87,7 @@ TEST_CASE("where the .dwo files are missing, lines are known and a sentence says
 }
 
 TEST_CASE("a package is read, or it is said that this library cannot") {
-  const TemporaryDirectory folder;
+  const TemporaryFolder folder;
   // binutils' dwp knows packages of DWARF 4 only.
   const std::string path = build(folder, "split", "-gsplit-dwarf -gdwarf-4");
   if (path.empty() || !symbols_test::have_tool("dwp")) return;
