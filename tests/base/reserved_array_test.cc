@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "../child_process.h"
 #include "base/own_code.h"
 
 namespace {
@@ -49,17 +48,12 @@ TEST_CASE("an array is reserved at its full size, and its memory given back") {
 }
 
 TEST_CASE("an array can be reserved where private memory is limited") {
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  const int status = shadowprof::test::exit_status_of([] {
     const rlim_t most = (status_of("VmData") << 10) + (rlim_t{64} << 20);
     const rlimit limit{most, most};
-    ::_exit(::setrlimit(RLIMIT_DATA, &limit) == 0 ? use_array() : 4);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+    return ::setrlimit(RLIMIT_DATA, &limit) == 0 ? use_array() : 4;
+  });
+  CHECK(status == 0);
 }
 
 TEST_CASE("code that is written at one place is executed at another") {

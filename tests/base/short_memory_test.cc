@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <new>
@@ -11,7 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "../child_process.h"
+
 using namespace shadowprof;
+using test::exit_status_of;
 
 namespace {
 
@@ -23,8 +25,8 @@ constexpr bool kHasLimits = !__has_feature(address_sanitizer);
 constexpr bool kHasLimits = true;
 #endif
 
-// Takes all memory there is; whether it was told before the end.
-void take_everything() {
+// Takes all memory there is. 0: it was told before the end.
+int take_everything() {
   constexpr size_t kPart = size_t{1} << 20;
   constexpr int kMost = 4096;
   prepare_for_short_memory();
@@ -37,17 +39,9 @@ void take_everything() {
       after_warning += memory_is_short();
     }
   } catch (const std::bad_alloc&) {
-    ::_exit(after_warning > 8 ? 0 : 1);
+    return after_warning > 8 ? 0 : 1;
   }
-  ::_exit(2);
-}
-
-int status_of(void (*work)()) {
-  const pid_t child = ::fork();
-  if (child == 0) work();
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return 2;
 }
 
 }  // namespace
@@ -55,12 +49,12 @@ int status_of(void (*work)()) {
 // AddressSanitizer takes all address space for itself.
 TEST_CASE("who gets no more memory is told while there still is some" *
           doctest::skip(!kHasLimits)) {
-  CHECK(status_of(take_everything) == 0);
+  CHECK(exit_status_of(take_everything) == 0);
 }
 
 TEST_CASE("in a thread of ours no memory is our own failure and no crash" *
           doctest::skip(!kHasLimits)) {
-  CHECK(status_of([] {
+  CHECK(exit_status_of([] {
           prepare_for_short_memory();
           const rlimit little{size_t{256} << 20, size_t{256} << 20};
           std::thread greedy([&] {

@@ -12,8 +12,11 @@
 #include <csignal>
 #include <ctime>
 #include <functional>
+#include <optional>
 #include <thread>
 
+#include "../child_process.h"
+#include "base/pipe.h"
 #include "clock/code_map.h"
 #include "clock/time_account.h"
 #include "profile/profile.h"
@@ -45,36 +48,25 @@ __attribute__((noinline)) void spin(double seconds) {
 class Child {
  public:
   explicit Child(const std::function<void()>& work) {
-    int ready[2];
-    REQUIRE(::pipe(gate_) == 0);
-    REQUIRE(::pipe(ready) == 0);
-    pid_ = ::fork();
+    Pipe ready;
+    REQUIRE(gate_.open());
+    REQUIRE(ready.open());
     char c = 0;
-    if (pid_ == 0) {
+    child_.emplace([&] {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::write(ready[1], "x", 1) == 1 && ::read(gate_[0], &c, 1) == 1) work();
-      ::_exit(0);
-    }
-    ::close(ready[1]);
-    REQUIRE(::read(ready[0], &c, 1) == 1);
-    ::close(ready[0]);
+      if (::write(ready.writer.get(), "x", 1) == 1 && ::read(gate_.reader.get(), &c, 1) == 1)
+        work();
+    });
+    ready.writer.reset();
+    REQUIRE(::read(ready.reader.get(), &c, 1) == 1);
   }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    ::close(gate_[0]);
-    ::close(gate_[1]);
-  }
-  Tid pid() const { return Tid(pid_); }
-  void go() { REQUIRE(::write(gate_[1], "x", 1) == 1); }
-  void wait_for_end() const {
-    siginfo_t info;
-    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
-  }
+  Tid pid() const { return child_->tid(); }
+  void go() { REQUIRE(::write(gate_.writer.get(), "x", 1) == 1); }
+  void wait_for_end() const { child_->await_end(); }
 
  private:
-  int gate_[2]{};
-  pid_t pid_ = 0;
+  Pipe gate_;
+  std::optional<test::ChildProcess> child_;
 };
 
 // A case that calls it runs once for each.

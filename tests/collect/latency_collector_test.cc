@@ -14,8 +14,6 @@ using namespace shadowprof;
 using profile::LatencyClass;
 using trace::Word;
 
-constexpr uint8_t kTimedCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};  // mov rax, [rbx]; jnz back to it
-
 // A clock that steps by 26 cycles; stamps without a load take 44.
 constexpr profile::LatencyCalibration kClock{
     26, 44, {4, 14, 35, 300}, {4, 4, 5, 7, 15, 10, 4, 4}, 1500, 1};
@@ -26,6 +24,7 @@ constexpr profile::LatencyCalibration kFineClock{
 
 struct TimedLoop {
   trace::BlockTable table;
+  BlockId block;
   RunId run;
   std::vector<Word> words;
   uint32_t stamps_apart;
@@ -34,36 +33,17 @@ struct TimedLoop {
 
   // Each record has stamps without a load, too, that are `stamps` cycles apart.
   explicit TimedLoop(uint32_t stamps = 0, bool bouts = false)
-      : stamps_apart(stamps), of_bouts(bouts) {
-    trace::Block block;
-    block.module = table.add_module(test::one_page_module());
-    block.start = GuestAddr(0x1100);
-    block.end = GuestAddr(0x1105);
-    block.last_insn = GuestAddr(0x1103);
-    block.target = block.start;
-    block.insns = 2;
-    block.terminator = trace::Terminator::conditional;
-    const BlockId id = table.add_block(block, kTimedCode);
-    trace::Run r;
-    r.insns = r.last_block_insns = 2;
-    r.exit = trace::RunExit::taken;
-    r.target = block.start;
-    r.captures = true;
+      : block(test::add_load_loop(table)), stamps_apart(stamps), of_bouts(bouts) {
     std::vector<trace::Slot> slots;
     if (bouts) slots.push_back({trace::SlotKind::bout, 0, 0});
     if (stamps != 0) slots.push_back({trace::SlotKind::stamps, 0, 0});
     slots.push_back({trace::SlotKind::base, 3, 0});
     slots.push_back({trace::SlotKind::load_cycles, 0, 0});
     slots.push_back({trace::SlotKind::value, 0, 0});
-    run = table.add_run(r, {&id, 1}, slots);
+    run = test::add_translation(table, block, slots);
   }
   // A translation that does not time them has this one.
-  RunId plain() {
-    trace::Run r = table.run(run);
-    r.captures = false;
-    const BlockId id = r.first_block;
-    return table.add_run(r, {&id, 1}, {});
-  }
+  RunId plain() { return test::add_translation(table, block, {}); }
   std::vector<Word> loads(int count, uint32_t elapsed) {
     words.clear();
     for (int i = 0; i < count; i++) load(kAnywhere, elapsed);

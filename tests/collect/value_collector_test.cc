@@ -14,34 +14,14 @@ namespace {
 using namespace shadowprof;
 using trace::Word;
 
-// mov rax, [rbx]; jnz back to it.
-constexpr uint8_t kValueCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};
-
 struct ValueLoop {
   trace::BlockTable table;
-  BlockId loop_block;
-  RunId run;  // of a translation that captures
+  BlockId block = test::add_load_loop(table);
+  RunId run = translate(true);  // captures
 
-  ValueLoop() {
-    trace::Block block;
-    block.module = table.add_module(test::one_page_module());
-    block.start = GuestAddr(0x1100);
-    block.end = GuestAddr(0x1105);
-    block.last_insn = GuestAddr(0x1103);
-    block.target = block.start;
-    block.insns = 2;
-    block.terminator = trace::Terminator::conditional;
-    loop_block = table.add_block(block, kValueCode);
-    run = translate(true);
-  }
   RunId translate(bool captures) {
-    trace::Run r;
-    r.insns = r.last_block_insns = 2;
-    r.exit = trace::RunExit::taken;
-    r.target = table.block(loop_block).start;
-    r.captures = captures;
     const trace::Slot slot{trace::SlotKind::value, 0, 0};
-    return table.add_run(r, {&loop_block, 1}, {&slot, captures ? size_t{1} : size_t{0}});
+    return test::add_translation(table, block, {&slot, captures ? size_t{1} : size_t{0}});
   }
   void add(std::vector<Word>& words, uint64_t value) const {
     words.insert(words.end(),

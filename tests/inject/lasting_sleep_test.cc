@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <thread>
 
+#include "../child_process.h"
 #include "inject/guest_process.h"
 #include "inject/guest_thread.h"
 #include "inject/thread_state.h"
@@ -20,34 +20,28 @@ using namespace std::chrono_literals;
 // Sleeps, and wakes for a moment at each SIGUSR1.
 class Sleeper {
  public:
-  Sleeper() : child_(::fork()) {
-    if (child_ == 0) {
-      ::signal(SIGUSR1, [](int) {});
-      for (;;) ::pause();
-    }
+  Sleeper()
+      : child_([] {
+          ::signal(SIGUSR1, [](int) {});
+          for (;;) ::pause();
+        }) {
     while (kernel::read_state(tid()).value_or('S') != 'S') std::this_thread::sleep_for(1ms);
     std::this_thread::sleep_for(50ms);
   }
-  ~Sleeper() {
-    ::kill(child_, SIGKILL);
-    ::waitpid(child_, nullptr, 0);
-  }
-  Sleeper(const Sleeper&) = delete;
-  Sleeper& operator=(const Sleeper&) = delete;
 
-  Tid tid() const { return Tid(child_); }
+  Tid tid() const { return child_.tid(); }
   uint64_t runs() const {
     const auto times = kernel::read_schedstat(tid());
     return times ? times->runs : 0;
   }
   void wake() const {
     const uint64_t before = runs();
-    ::kill(child_, SIGUSR1);
+    ::kill(tid().value, SIGUSR1);
     while (runs() == before) std::this_thread::sleep_for(1ms);
   }
 
  private:
-  pid_t child_;
+  test::ChildProcess child_;
 };
 
 TEST_CASE("a sleep lasts as long as its thread has not run") {

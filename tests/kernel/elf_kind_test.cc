@@ -17,6 +17,7 @@
 #include <functional>
 #include <utility>
 
+#include "../child_process.h"
 #include "../temporary_folder.h"
 
 using namespace shadowprof;
@@ -100,11 +101,7 @@ Ran run(const std::string& path) {
 
 // Runs a check in a child, which may change its user. True if it holds.
 bool holds_in_child(const std::function<bool()>& check) {
-  const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(check() ? 0 : 1);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return test::exit_status_of([&] { return check() ? 0 : 1; }) == 0;
 }
 
 // Root may read everything and a user his own files, so what is forbidden is seen only by becoming

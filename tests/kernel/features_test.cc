@@ -19,6 +19,8 @@
 #include <iterator>
 #include <string>
 
+#include "../child_process.h"
+
 using namespace shadowprof::kernel;
 
 namespace {
@@ -40,23 +42,19 @@ bool forbid(long nr, int error) {
 std::string problem_without(Feature (*probe)(), long nr, int error) {
   int out[2];
   REQUIRE(::pipe2(out, O_CLOEXEC) == 0);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    if (!forbid(nr, error)) ::_exit(2);
+  const int status = shadowprof::test::exit_status_of([&] {
+    if (!forbid(nr, error)) return 2;
     const Feature feature = probe();
     const bool consistent = feature.works == feature.problem.empty();
     (void)!::write(out[1], feature.problem.data(), feature.problem.size());
-    ::_exit(consistent ? 0 : 1);
-  }
+    return consistent ? 0 : 1;
+  });
+  CHECK(status == 0);
   ::close(out[1]);
   std::string text(4096, '\0');
   const ssize_t got = ::read(out[0], text.data(), text.size());
   text.resize(got > 0 ? static_cast<size_t>(got) : 0);
   ::close(out[0]);
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
   return text;
 }
 

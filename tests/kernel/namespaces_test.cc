@@ -8,25 +8,23 @@
 
 #include <array>
 
+#include "../child_process.h"
+
 namespace shadowprof::kernel {
 namespace {
 
 TEST_CASE("a child is in its parent's PID namespace") {
   const auto ours = pid_namespace_of(Tid(::getpid()));
   REQUIRE(ours);
-  std::array<int, 2> done{};
-  REQUIRE(::pipe(done.data()) == 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    char end = 0;
-    ::close(done[1]);
-    (void)!::read(done[0], &end, 1);
-    ::_exit(0);
+  Tid ended;
+  {
+    const test::ChildProcess child([] {
+      for (;;) ::pause();
+    });
+    CHECK(pid_namespace_of(child.tid()) == ours);
+    ended = child.tid();
   }
-  CHECK(pid_namespace_of(Tid(child)) == ours);
-  for (const int fd : done) ::close(fd);
-  ::waitpid(child, nullptr, 0);
-  CHECK(!pid_namespace_of(Tid(child)));
+  CHECK(!pid_namespace_of(ended));
 }
 
 TEST_CASE("who has made namespaces for its children is told from others") {

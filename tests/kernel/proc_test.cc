@@ -19,6 +19,7 @@
 #include <random>
 #include <thread>
 
+#include "../child_process.h"
 #include "base/unique_fd.h"
 
 using namespace shadowprof;
@@ -216,21 +217,18 @@ TEST_CASE("a process that is gone is an error with the kernel's errno") {
 }
 
 TEST_CASE("a zombie still has a status, a stat and a thread, but no mappings") {
-  const pid_t pid = ::fork();
-  if (pid == 0) ::_exit(0);
-  siginfo_t info;
-  ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT);
-  const auto status = read_status(Tid(pid));
-  const auto stat = read_process_stat(Tid(pid));
-  const auto threads = list_threads(Tid(pid));
-  ::waitpid(pid, nullptr, 0);
+  const test::ChildProcess child([] {});
+  child.await_end();
+  const auto status = read_status(child.tid());
+  const auto stat = read_process_stat(child.tid());
+  const auto threads = list_threads(child.tid());
   REQUIRE(status);
   CHECK(status->state == 'Z');
   CHECK(status->parent == kSelf);
   REQUIRE(stat);
   CHECK(stat->state == 'Z');
   REQUIRE(threads);
-  CHECK(*threads == std::vector{Tid(pid)});
+  CHECK(*threads == std::vector{child.tid()});
 }
 
 TEST_CASE("a status is taken apart") {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "../child_process.h"
 #include "guest.h"
 #include "kernel/proc.h"
 #include "ptrace/remote_syscall.h"
@@ -21,6 +22,7 @@
 using namespace shadowprof;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::test;
+using shadowprof::test::exit_status_of;
 
 namespace {
 
@@ -103,17 +105,12 @@ TEST_CASE("a program whose tracer dies within a system call of the tracer's goes
     Guest guest(compute_in_step);
     guest.await_ready();
     const GuestAddr insn = syscall_insn();
-    const pid_t tracer = ::fork();
-    REQUIRE(tracer >= 0);
-    if (tracer == 0) trace_and_die(guest.tid(), insn, death);
-    int status = 0;
-    REQUIRE(::waitpid(tracer, &status, 0) == tracer);
-    REQUIRE(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 11) {
+    const int status = exit_status_of([&] { trace_and_die(guest.tid(), insn, death); });
+    if (status == 11) {
       MESSAGE("skipped: this program has no `syscall; ret`, or does not run on its own stack");
       return;
     }
-    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(status == 0);
     const int before = guest.shared().count;
     while (guest.shared().count < before + 1000 && ::kill(guest.pid(), 0) == 0 &&
            status_field(guest.tid(), "State").front() != 'Z') {

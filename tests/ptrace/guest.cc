@@ -2,6 +2,7 @@
 #include "guest.h"
 
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -116,6 +117,27 @@ void Guest::stop() {
   REQUIRE_MESSAGE(status.is_event(StopEvent::stop), to_string(status));
 }
 
+WaitStatus Guest::stop_group() {
+  ::kill(pid(), SIGSTOP);
+  const WaitStatus received = wait();
+  REQUIRE_MESSAGE(received.is_signal_stop(SIGSTOP), to_string(received));
+  REQUIRE(tracee().cont_if_alive(SIGSTOP));
+  const WaitStatus stop = wait();
+  REQUIRE_MESSAGE(stop.kind() == WaitStatus::Kind::group_stop, to_string(stop));
+  return stop;
+}
+
+Tid Guest::await_thread() {
+  shared_->go = 1;
+  const WaitStatus made = wait();
+  REQUIRE_MESSAGE(made.is_event(StopEvent::clone), to_string(made));
+  uint64_t number = 0;
+  REQUIRE(tracee().get_event_message_if_alive(number));
+  const Tid thread(static_cast<int32_t>(number));
+  REQUIRE(wait_for(thread).status.is_event(StopEvent::stop));
+  return thread;
+}
+
 WaitStatus Guest::run_to_end() {
   for (;;) {
     const WaitStatus status = wait();
@@ -135,6 +157,19 @@ void spin(Shared& shared) {
   shared.ready = 1;
   while (shared.go == 0) {
   }
+}
+
+void spin_and_make_thread(Shared& shared) {
+  spin(shared);
+  pthread_t thread;
+  ::pthread_create(
+      &thread, nullptr,
+      [](void* argument) -> void* {
+        static_cast<Shared*>(argument)->result = ::gettid();
+        return nullptr;
+      },
+      &shared);
+  shared.error = ::pthread_join(thread, nullptr);
 }
 
 std::string status_field(Tid tid, const std::string& name) {

@@ -53,6 +53,11 @@ class Guest {
   void await_sleep();
   // Interrupts it and returns at the trap stop.
   void stop();
+  // Sends it SIGSTOP and returns at the group stop that follows.
+  WaitStatus stop_group();
+  // Lets it go on until it has made a thread, which stands before its first instruction. It was
+  // seized with follow_clone.
+  Tid await_thread();
   // The next report, which must come within a few seconds.
   WaitStatus wait();
   // Lets it run to its end, passing signals on; the final status.
@@ -68,6 +73,9 @@ class Guest {
 
 // What a guest does: computes until it may go on.
 void spin(Shared& shared);
+// The same; then it makes a thread and waits for its end. `result` is who the thread says it is,
+// `error` what the wait returned.
+void spin_and_make_thread(Shared& shared);
 
 // Says so and returns false where tracing is forbidden; the test then returns at once.
 bool can_trace();

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/rseq.h>
@@ -128,26 +127,10 @@ TEST_CASE("remote calls at a syscall entry stop leave the program's call to be m
 TEST_CASE("remote calls at clone events and in the new thread do not disturb either") {
   if (!can_trace()) return;
   Watchdog watchdog;
-  Guest guest([](Shared& shared) {
-    spin(shared);
-    pthread_t thread;
-    ::pthread_create(
-        &thread, nullptr,
-        [](void* argument) -> void* {
-          static_cast<Shared*>(argument)->result = ::gettid();
-          return nullptr;
-        },
-        &shared);
-    shared.error = ::pthread_join(thread, nullptr);
-  });
+  Guest guest(spin_and_make_thread);
   Tracee tracee = guest.seize(TraceOptions::follow_clone);
   guest.await_ready();
-  guest.shared().go = 1;
-  REQUIRE(guest.wait().is_event(StopEvent::clone));
-  uint64_t child = 0;
-  REQUIRE(tracee.get_event_message_if_alive(child));
-  const Tid thread(static_cast<int32_t>(child));
-  REQUIRE(wait_for(thread).status.is_event(StopEvent::stop));
+  const Tid thread = guest.await_thread();
   for (Tid tid : {guest.tid(), thread}) {
     RemoteSyscalls remote(Tracee(tid), syscall_insn(), kPlain | TraceOptions::follow_clone);
     CHECK(remote.call(SYS_gettid).value() == tid.value);

@@ -326,10 +326,7 @@ TEST_CASE("remote calls in a group stop leave the process stopped") {
   Guest guest(spin);
   Tracee tracee = guest.seize();
   guest.await_ready();
-  ::kill(guest.pid(), SIGSTOP);
-  REQUIRE(guest.wait().is_signal_stop(SIGSTOP));
-  REQUIRE(tracee.cont_if_alive(SIGSTOP));
-  REQUIRE(guest.wait().kind() == WaitStatus::Kind::group_stop);
+  guest.stop_group();
   RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   CHECK(remote.finish().value().kind() == WaitStatus::Kind::group_stop);

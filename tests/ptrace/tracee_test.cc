@@ -2,7 +2,6 @@
 #include "ptrace/tracee.h"
 
 #include <doctest/doctest.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -174,12 +173,7 @@ TEST_CASE("a group stop can be listened to, and its end is reported") {
   Guest guest(spin);
   Tracee tracee = guest.seize();
   guest.await_ready();
-  ::kill(guest.pid(), SIGSTOP);
-  CHECK(guest.wait().is_signal_stop(SIGSTOP));
-  REQUIRE(tracee.cont_if_alive(SIGSTOP));
-  const WaitStatus stop = guest.wait();
-  CHECK(stop.kind() == WaitStatus::Kind::group_stop);
-  CHECK(stop.signal() == SIGSTOP);
+  CHECK(guest.stop_group().signal() == SIGSTOP);
   REQUIRE(tracee.listen_if_alive());
   ::kill(guest.pid(), SIGCONT);
   CHECK(guest.wait().is_event(StopEvent::stop));
@@ -190,29 +184,10 @@ TEST_CASE("a group stop can be listened to, and its end is reported") {
 TEST_CASE("a new thread is traced from its first instruction on") {
   if (!can_trace()) return;
   Watchdog watchdog;
-  Guest guest([](Shared& shared) {
-    shared.ready = 1;
-    while (shared.go == 0) {
-    }
-    pthread_t thread;
-    ::pthread_create(
-        &thread, nullptr,
-        [](void* argument) -> void* {
-          static_cast<Shared*>(argument)->result = ::gettid();
-          return nullptr;
-        },
-        &shared);
-    ::pthread_join(thread, nullptr);
-  });
+  Guest guest(spin_and_make_thread);
   Tracee tracee = guest.seize(TraceOptions::follow_clone);
   guest.await_ready();
-  guest.shared().go = 1;
-  REQUIRE(guest.wait().is_event(StopEvent::clone));
-  uint64_t child = 0;
-  REQUIRE(tracee.get_event_message_if_alive(child));
-  const Tid thread(static_cast<int32_t>(child));
-  const WaitOutcome first = wait_for(thread);
-  CHECK(first.status.is_event(StopEvent::stop));
+  const Tid thread = guest.await_thread();
   CHECK(guest.shared().result == 0);
   REQUIRE(Tracee(thread).cont_if_alive());
   REQUIRE(tracee.cont_if_alive());

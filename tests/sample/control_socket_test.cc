@@ -63,6 +63,23 @@ struct Heard {
   }
 };
 
+// A run with a socket, in a runtime folder of its own. `heard` is what it was told by it.
+class Served {
+ public:
+  Served() { REQUIRE(server_); }
+  UniqueFd connect() const {
+    auto client = sample::connect_to(runtime_.socket(1, 2));
+    REQUIRE(client);
+    return std::move(*client);
+  }
+  void serve(double now) { server_->serve(now, heard.run()); }
+  Heard heard;
+
+ private:
+  Runtime runtime_;
+  Result<ControlSocket> server_ = ControlSocket::open(1, 2);
+};
+
 void say(const UniqueFd& client, std::string_view text) {
   REQUIRE(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(text.size()));
@@ -115,58 +132,46 @@ TEST_CASE("what is set is answered with what holds, and what is refused changes 
 }
 
 TEST_CASE("a request that comes in parts is answered when it is whole") {
-  const Runtime runtime;
-  Heard heard;
-  auto server = ControlSocket::open(1, 2);
-  REQUIRE(server);
-  const auto client = sample::connect_to(runtime.socket(1, 2));
-  REQUIRE(client);
-  say(*client, "du");
-  server->serve(0, heard.run());
-  CHECK(heard_by(*client) == "nothing");
-  say(*client, "mp\n");
-  server->serve(0.5, heard.run());
-  CHECK(heard_by(*client) == "ok\n1\n");
-  CHECK(heard_by(*client) == "closed");
-  CHECK(heard.dumps == 1);
+  Served run;
+  const UniqueFd client = run.connect();
+  say(client, "du");
+  run.serve(0);
+  CHECK(heard_by(client) == "nothing");
+  say(client, "mp\n");
+  run.serve(0.5);
+  CHECK(heard_by(client) == "ok\n1\n");
+  CHECK(heard_by(client) == "closed");
+  CHECK(run.heard.dumps == 1);
 }
 
 TEST_CASE("who says nothing, or too much, is given up, and the next one is served") {
-  const Runtime runtime;
-  Heard heard;
-  auto server = ControlSocket::open(1, 2);
-  REQUIRE(server);
-  const auto silent = sample::connect_to(runtime.socket(1, 2));
-  const auto loud = sample::connect_to(runtime.socket(1, 2));
-  const auto gone = sample::connect_to(runtime.socket(1, 2));
-  const auto last = sample::connect_to(runtime.socket(1, 2));
-  REQUIRE((silent && loud && gone && last));
-  say(*loud, std::string(10 * ControlSocket::kLongestRequest_bytes, 'x'));
-  ::shutdown(gone->get(), SHUT_RDWR);
-  say(*last, "stop\n");
-  server->serve(0, heard.run());
-  CHECK(heard_by(*silent) == "nothing");
-  server->serve(0.9, heard.run());
-  CHECK(heard_by(*silent) == "nothing");
-  for (int i = 0; i < 8; i++) server->serve(1.1, heard.run());
-  CHECK(heard_by(*silent) == "closed");
-  CHECK(heard_by(*loud) != "ok\n");
-  CHECK(heard_by(*last) == "ok\n");
-  CHECK(heard.stops == 1);
+  Served run;
+  const UniqueFd silent = run.connect();
+  const UniqueFd loud = run.connect();
+  const UniqueFd gone = run.connect();
+  const UniqueFd last = run.connect();
+  say(loud, std::string(10 * ControlSocket::kLongestRequest_bytes, 'x'));
+  ::shutdown(gone.get(), SHUT_RDWR);
+  say(last, "stop\n");
+  run.serve(0);
+  CHECK(heard_by(silent) == "nothing");
+  run.serve(0.9);
+  CHECK(heard_by(silent) == "nothing");
+  for (int i = 0; i < 8; i++) run.serve(1.1);
+  CHECK(heard_by(silent) == "closed");
+  CHECK(heard_by(loud) != "ok\n");
+  CHECK(heard_by(last) == "ok\n");
+  CHECK(run.heard.stops == 1);
 }
 
 TEST_CASE("a line that never ends is no request") {
-  const Runtime runtime;
-  Heard heard;
-  auto server = ControlSocket::open(1, 2);
-  REQUIRE(server);
-  const auto client = sample::connect_to(runtime.socket(1, 2));
-  REQUIRE(client);
+  Served run;
+  const UniqueFd client = run.connect();
   for (double now = 0; now < 2; now += 0.1) {
-    (void)::send(client->get(), "x", 1, MSG_NOSIGNAL);
-    server->serve(now, heard.run());
+    (void)::send(client.get(), "x", 1, MSG_NOSIGNAL);
+    run.serve(now);
   }
-  CHECK(heard_by(*client) == "closed");
+  CHECK(heard_by(client) == "closed");
 }
 
 TEST_CASE("the folder is the user's alone, and the socket goes with its run") {

@@ -2,24 +2,13 @@
 //
 // In children of the test, since a hard limit that was lowered stays low.
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../child_process.h"
 #include "sample/host.h"
 
 namespace shadowprof {
 namespace {
-
-// The child's exit status.
-template <typename Body>
-int in_child(Body body) {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(body());
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  return WEXITSTATUS(status);
-}
 
 rlim_t soft_limit(int resource) {
   rlimit limit{};
@@ -28,7 +17,7 @@ rlim_t soft_limit(int resource) {
 }
 
 TEST_CASE("limits are raised for us and given to the program as they were") {
-  const int status = in_child([] {
+  const int status = test::exit_status_of([] {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
     if (files.rlim_max < 64) return 0;
@@ -44,7 +33,7 @@ TEST_CASE("limits are raised for us and given to the program as they were") {
 }
 
 TEST_CASE("a hard limit that is too low is said, and nothing is changed") {
-  const int status = in_child([] {
+  const int status = test::exit_status_of([] {
     const rlim_t files_before = soft_limit(RLIMIT_NOFILE);
     const rlimit small{4096, 4096};
     ::setrlimit(RLIMIT_FSIZE, &small);

@@ -2,12 +2,12 @@
 #include "sample/wanted_part.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <ctime>
+#include <optional>
 
+#include "../child_process.h"
 #include "base/pipe.h"
 #include "shadow/pause.h"
 
@@ -38,26 +38,19 @@ class Child {
   Child() {
     Pipe begun;
     REQUIRE(begun.open());
-    pid_ = ::fork();
-    if (pid_ == 0) {
+    child_.emplace([&] {
       wanted_part_begins = begun.writer.get();
       wanted_part_outer();
       wanted_part_other();
-      ::_exit(0);
-    }
+    });
+    begun.writer.reset();
     char begins = 0;
     REQUIRE(::read(begun.reader.get(), &begins, sizeof begins) == 1);
   }
-  ~Child() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-  Tid pid() const { return Tid(pid_); }
+  Tid pid() const { return child_->tid(); }
 
  private:
-  pid_t pid_ = 0;
+  std::optional<test::ChildProcess> child_;
 };
 
 TEST_CASE("a part is found where its code is executed, or called from") {

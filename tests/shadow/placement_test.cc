@@ -2,12 +2,13 @@
 #include "shadow/placement.h"
 
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
+#include <optional>
 #include <vector>
 
+#include "../child_process.h"
+#include "base/pipe.h"
 #include "twin.h"
 
 #include <doctest/doctest.h>
@@ -19,33 +20,25 @@ namespace {
 class Pinned {
  public:
   explicit Pinned(size_t core) {
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    pid_ = ::fork();
-    if (pid_ == 0) {
+    Pipe pinned;
+    REQUIRE(pinned.open());
+    child_.emplace([&] {
       cpu_set_t one;
       CPU_ZERO(&one);
       CPU_SET(core, &one);
       const char byte = ::sched_setaffinity(0, sizeof one, &one) == 0;
-      if (::write(ends[1], &byte, 1) != 1) ::_exit(1);
+      if (::write(pinned.writer.get(), &byte, 1) != 1) return;
       for (;;) ::pause();
-    }
+    });
+    pinned.writer.reset();
     char byte = 0;
-    REQUIRE(::read(ends[0], &byte, 1) == 1);
+    REQUIRE(::read(pinned.reader.get(), &byte, 1) == 1);
     REQUIRE(byte == 1);
-    ::close(ends[0]);
-    ::close(ends[1]);
   }
-  ~Pinned() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-  Tid tid() const { return Tid(pid_); }
+  Tid tid() const { return child_->tid(); }
 
  private:
-  pid_t pid_ = 0;
+  std::optional<test::ChildProcess> child_;
 };
 
 std::vector<size_t> cores_of(pid_t thread) {
