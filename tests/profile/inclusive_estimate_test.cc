@@ -83,6 +83,20 @@ TEST_CASE("a jump to where a function begins is a call, and one to another place
   CHECK(p.functions[1].invocations == 3);
 }
 
+TEST_CASE("a conditional jump to where a function begins is a call") {
+  Profile p = functions({5, 60, 32});
+  call(p, 0, 1, 2);
+  call(p, 0, 2, 1);
+  p.tables.edges.push_back({{0, 1 * 16 + 8}, {0, 2 * 16}, EdgeKind::taken, 3});
+  // Within one it is none.
+  p.tables.edges.push_back({{0, 1 * 16 + 8}, {0, 1 * 16}, EdgeKind::taken, 9});
+  estimate_inclusive(p);
+  CHECK(p.functions[1].inclusive == 60 + 24);
+  CHECK(p.tables.calls[1].inclusive == 8);
+  CHECK(p.functions[2].invocations == 3);
+  CHECK(p.functions[1].invocations == 0);
+}
+
 TEST_CASE("a function that calls itself keeps its own figure") {
   Profile p = functions({5, 60});
   call(p, 0, 1, 1);

@@ -130,9 +130,7 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   }
   count_other_entries(t, names);
   for (const Edge& e : t.edges) {
-    const bool inside =
-        e.kind == EdgeKind::taken || e.kind == EdgeKind::jump || e.kind == EdgeKind::indirect_jump;
-    if (!inside || e.from.module != e.to.module || e.to.offset > e.from.offset) continue;
+    if (!is_jump(e.kind) || e.from.module != e.to.module || e.to.offset > e.from.offset) continue;
     const size_t f = index_of(names, e.from);
     if (f != names.size() && f == index_of(names, e.to)) names[f].loop_iterations += e.count;
   }

@@ -68,15 +68,15 @@ class CallGraph {
     return std::pair(*caller, *callee);
   }
 
-  // A jump to where another function begins calls it. One to another place is the way back from a
-  // part of the function that lies elsewhere, or from another stack; but that part is entered so,
-  // and in no other way.
+  // A jump to where another function begins calls it, as a conditional one does. One to another
+  // place is the way back from a part of the function that lies elsewhere, or from another stack;
+  // but that part is entered so, and in no other way.
   void add_jumps(Counts& counts) {
     std::vector<bool> is_entered(calls_.size());
     for (const auto& [pair, count] : counts) is_entered[pair.second] = true;
     Counts to_elsewhere;
     for (const Edge& e : profile_.tables.edges) {
-      if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
+      if (!is_jump(e.kind)) continue;
       const auto pair = between_functions(e.from, e.to);
       if (!pair || is_linkage_stub(e.from)) continue;
       const bool is_start = e.to == profile_.functions[pair->second].at;
@@ -221,7 +221,8 @@ void estimate_inclusive(Profile& profile) {
   for (CallPair& c : profile.tables.calls) {
     const size_t f = index_of(c.callee);
     if (f == inclusive.size() || calls_of[f] == 0) continue;
-    c.inclusive = rounded(inclusive[f] * static_cast<double>(c.count) / calls_of[f], all);
+    const double times = calls_of[f] + static_cast<double>(graph.tail_calls(f));
+    c.inclusive = rounded(inclusive[f] * static_cast<double>(c.count) / times, all);
   }
   for (size_t f = 0; f < inclusive.size(); f++) {
     Function& function = profile.functions[f];

@@ -56,7 +56,7 @@ HotFigures figures_of(const Profile& profile, const ValueFigures& f, ValueType t
 
 // It is at least so often one value, as far as a sampled profile can tell.
 bool is_one_in(const Profile& profile, const ValueFigures& f, double least_share) {
-  if (profile.confidence.groups == 0) return f.invariance() >= least_share;
+  if (profile.confidence.groups == 0 && !f.estimated) return f.invariance() >= least_share;
   const Margin error = invariance_error_of(profile, f);
   return error && f.invariance() - *error >= least_share;
 }

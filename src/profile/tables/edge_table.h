@@ -19,6 +19,11 @@ inline constexpr size_t kEdgeKinds = 7;
 inline constexpr const char* kEdgeKindNames[kEdgeKinds] = {
     "not_taken", "taken", "jump", "call", "indirect_jump", "indirect_call", "ret"};
 
+// Conditional or not.
+constexpr bool is_jump(EdgeKind kind) {
+  return kind == EdgeKind::taken || kind == EdgeKind::jump || kind == EdgeKind::indirect_jump;
+}
+
 const char* to_string(EdgeKind kind);
 std::optional<EdgeKind> edge_kind_from(std::string_view name);
 
