@@ -2,8 +2,8 @@
 //
 // The figures of a place come from two streams. What was seen of it at first was all that there
 // was, and counts as it is. What was seen in windows is a sample of all the other executions, whose
-// number is known, and is multiplied until it is as many. Where no window saw any, the first ones
-// stand for the others, too, and nothing is known of those.
+// number is known, and is multiplied until it is as many. Where windows saw none, or too few, all
+// that was seen stands for the others, and nothing is known of those.
 #include "collect/values/value_entry.h"
 
 #include <cmath>
@@ -15,6 +15,16 @@ using profile::ValueFigures;
 
 // Standard deviation of a share of which nothing is known: sqrt(1/12).
 constexpr double kUnknown_share = 0.289;
+
+// So many values, of so many windows at least, tell of executions that were not seen. Of one loop
+// iteration that a window has met it is not known what it stands for.
+constexpr uint64_t kFewestInWindows = 64;
+constexpr uint32_t kFewestWindows = 2;
+
+bool tell_of_others(const ValueEntry& in_windows) {
+  return in_windows.count >= kFewestInWindows && in_windows.error != nullptr &&
+         in_windows.error->met() >= kFewestWindows;
+}
 
 ValueFigures seen_in(const ValueEntry& e) {
   ValueFigures f;
@@ -49,17 +59,22 @@ struct Errors {
   double sampled = 0;  // of samples or windows
   uint32_t samples = 0;
   double other = 0;  // squared
-  void add_samples(const ValueEntry& e, uint64_t stands_for, bool are_windows = false) {
-    if (e.error == nullptr) return;
+  // False: these samples do not tell.
+  bool add_samples(const ValueEntry& e, uint64_t stands_for, bool are_windows = false) {
+    if (e.error == nullptr) return false;
     const uint32_t these = e.error->samples();
     double of_share = these < 2 ? 0 : e.error->error_of_share(value, e.hotlist);
     const double half = these < 2 ? 1 : profile::critical_value(these) * of_share;
-    if (is_one_value(e) && missed_values(e.error->met()) < half) return add_alike(e, stands_for);
-    if (these < 2) return;
+    if (is_one_value(e) && missed_values(e.error->met()) < half) {
+      add_alike(e, stands_for);
+      return true;
+    }
+    if (these < 2) return false;
     if (are_windows)
       of_share = std::max(of_share, missed_phase(these) / profile::critical_value(these));
     sampled += of_share * static_cast<double>(stands_for);
     samples = std::max(samples, these);
+    return true;
   }
   static bool is_one_value(const ValueEntry& e) {
     return e.error->met() >= 2 && e.hotlist.size() == 1 && e.hotlist.exact();
@@ -98,22 +113,20 @@ ValueFigures ValueEntry::figures(bool of_samples) const {
   const ValueEntry& in_windows = window == nullptr ? kNothing : window->stream;
   const uint64_t all = executed == 0 ? count + in_windows.count : std::max(executed, count);
   const uint64_t rest = all - count;
-  const bool has_windows = in_windows.count != 0 && rest != 0;
+  const bool has_windows = rest != 0 && tell_of_others(in_windows);
   ValueFigures f = seen_in(*this);
-  if (has_windows) {
-    ValueFigures other = seen_in(in_windows);
-    stretch(other, rest);
+  if (ValueFigures other = seen_in(in_windows); other.count != 0 && rest != 0) {
+    if (has_windows) stretch(other, rest);
     profile::add_figures(f, other);
   }
+  if (!has_windows) stretch(f, all);
   Errors errors{f.top.empty() ? 0 : f.top[0].value};
-  if (has_windows) {
-    errors.add_samples(in_windows, rest, !of_samples);
-    errors.add_lost(in_windows, rest);
-  }
+  const bool windows_tell = has_windows && errors.add_samples(in_windows, rest, !of_samples);
+  if (has_windows) errors.add_lost(in_windows, rest);
   errors.add_samples(*this, has_windows ? count : all);
   errors.add_lost(*this, has_windows ? count : all);
-  if (!has_windows) stretch(f, all);
-  const bool is_unknown = rest != 0 && !of_samples && errors.samples == 0;
+  const bool is_unknown =
+      rest != 0 && !windows_tell && (has_windows || (!of_samples && errors.samples == 0));
   if (is_unknown) errors.add_unknown(rest);
   f.estimated = rest != in_windows.count || !hotlist.exact() || !in_windows.hotlist.exact();
   const profile::Estimate distinct =
