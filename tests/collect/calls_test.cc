@@ -180,7 +180,7 @@ TEST_CASE("recursion counts once for the outermost activation") {
   CHECK(pair(p, 10, 10) == Figures{5, 0});
 }
 
-TEST_CASE("frames that longjmp left behind end at the next call of who survived") {
+TEST_CASE("frames that longjmp left behind end with it, where setjmp was called before") {
   CallScript s;
   s.call(0, 1, 80).ret(80, 1);  // setjmp, returns to 1
   for (int i = 0; i < 4; i++) {
@@ -190,9 +190,8 @@ TEST_CASE("frames that longjmp left behind end at the next call of who survived"
   s.plain(1, 1).plain(90, 999);
   const auto p = s.collect();
   CHECK(invocations(p, 20) == 4);
-  // Each activation ends at the next call at the latest, and the last one with the thread.
-  CHECK(inclusive(p, 20) == 4 * 6 + 3 * 1 + 1000);
-  CHECK(inclusive(p, 10) == 4 * 8 + 3 * 1 + 1000);
+  CHECK(inclusive(p, 20) == 4 * 6);
+  CHECK(inclusive(p, 10) == 4 * 8);
 }
 
 TEST_CASE("frames that an exception left behind end with a return below them") {
@@ -205,6 +204,33 @@ TEST_CASE("frames that an exception left behind end with a return below them") {
   CHECK(event(p, "returns_without_call") == 1);
   CHECK(inclusive(p, 10) == 11);
   CHECK(inclusive(p, 20) == (1 + 5 + 1 + 2 + 1) + (1 + 4));
+}
+
+TEST_CASE("where an exception was handled once, others end the frames that they leave behind") {
+  CallScript s;
+  for (int i = 0; i < 4; i++) {
+    s.call(0, 1, 10).call(10, 1, 20).call(20, 1, 30).plain(30, 5);
+    s.ret(31, 1).call(15, 2, 40).ret(40, 7);  // the handler in 10 makes a call,
+    s.ret(16, 1).run(1, 1, RunExit::jump, 0);
+  }
+  const auto p = s.collect();
+  // and of the first one it is not known whose call that is before 10 returns.
+  CHECK(inclusive(p, 20) == 4 * (1 + 5 + 1) + (2 + 7 + 1));
+  CHECK(inclusive(p, 10) == 4 * (1 + 7 + 2 + 7 + 1));
+  CHECK(pair(p, 15, 40) == Figures{4, 28});
+}
+
+TEST_CASE("a loop that handles exceptions is found again, by whatever way it makes its calls") {
+  CallScript s;
+  for (int i = 0; i < 100; i++) {
+    s.call(0, 1, 10).plain(10, 1);
+    s.ret(11, 1).plain(8, 2);       // the handler, in the loop itself
+    s.call(1, 1, 20).ret(20, 50);   // not known whose it is,
+    s.run(2, 1, RunExit::jump, 0);  // until the loop calls 10 again
+  }
+  const auto p = s.collect();
+  CHECK(inclusive(p, 10) == 100 * 2 + (2 + 1 + 50 + 1 + 1));
+  CHECK(inclusive(p, 20) == 100 * 50);
 }
 
 TEST_CASE("a signal between a call and its target changes neither") {

@@ -144,6 +144,20 @@ TEST_CASE("a sample that returns is in the function that its stack says") {
   CHECK(!s.profile.coverage.events.contains("returns_without_call"));
 }
 
+TEST_CASE("an exception leads back to a caller that the sample began with") {
+  ContextScript s;
+  // The loop of 11 calls 21, at first in another sample, and handles an exception at 18.
+  s.start({30 * 16}, true).plain(12).call(13, 21).ret(21).call(14, 22).ret(22).plain(15).end();
+  s.start({14 * 16, 30 * 16}, true).call(21, 40).plain(40).ret(41);
+  s.plain(18).call(13, 21).ret(21).plain(14).end();
+  const Contexts found = s.contexts();
+  CHECK(found.at("29/12") == 12 + 13 + 14 + 15);
+  // As far as the next call.
+  CHECK(found.at("29/13/21/40") == 40 + 41 + 18 + 13);
+  CHECK(found.at("29/13") == 14);
+  CHECK(found.at("29/13/21") == 21 + 21);
+}
+
 TEST_CASE("a stack that could not be unwound to its end hangs below unknown callers") {
   ContextScript s;
   s.start({22 * 16}, false).ret(30).ret(22).plain(12).call(13, 30).ret(30).plain(14).end();

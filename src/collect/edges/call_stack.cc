@@ -3,10 +3,12 @@
 // The shadow stack of each thread, for inclusive instructions.
 //
 // We see no stack pointer. A return is matched by its address: normally it is the top frame's; if
-// not, the nearest frame below that expects it (frames above were left behind, and end then); if
-// there is none, it is counted and ignored. longjmp and exceptions arrive as a jump to a return
-// point or as a return that nobody expects: the frames that they leave behind are found at the next
-// call from a call site whose activation is known from before.
+// not, the nearest frame below that expects it (frames above were left behind, and end then).
+// longjmp and exceptions arrive as a jump of code that has taken its stack pointer from elsewhere,
+// as a jump to a return point, or as a return that nobody expects. If it is known whose code that
+// place is (code_owners.h), the nearest activation of that function goes on; else it is found by
+// the next call out of code whose owner is known, or by its return, and then the place is known,
+// too.
 //
 // Programs that switch stacks can make activations end early or late, but a frame adds the
 // instructions between two moments of its own thread once, and only the outermost of a callee adds:
@@ -29,6 +31,10 @@ constexpr size_t kMaxNestedSignals = 64;
 constexpr size_t kFreeSearch = 16;
 constexpr uint64_t kCreditPerCall = 4;
 constexpr uint64_t kMaxCredit = uint64_t{1} << 24;
+
+// Whoever has more of them has switched to another stack, and nothing is found.
+constexpr size_t kMostSuspicions = 16;
+constexpr size_t kMostPlaces = 16;
 
 Event enter_at(uint64_t clock) {
   return {clock, kEnterRun, 0};
@@ -92,7 +98,8 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
         thread.frames.empty() ? thread.outside : thread.frames.back().context, callee);
     if (arc != kNoArc) contexts.add_call(context);
   }
-  thread.frames.push_back({return_address, clock, callee | outermost, arc, context});
+  thread.frames.push_back(
+      {return_address, clock, callee | outermost, arc, context, CodeOwners::called(callee)});
 }
 
 // The sample's first function will return to its innermost caller.
@@ -107,7 +114,8 @@ void EdgeCollector::State::begin_stack(GuestThread& thread, const trace::SampleS
     // A call may be the last instruction of its function.
     const uint64_t inside = caller.is_exact ? caller.address : caller.address - 1;
     context = contexts.on_stack(context, GuestAddr(inside));
-    thread.frames.push_back({returns_to, thread.clock, kStackBlock, kNoArc, context});
+    thread.frames.push_back(
+        {returns_to, thread.clock, kStackBlock, kNoArc, context, owners.owner_at(caller.address)});
     returns_to = caller.address;
   }
   thread.first_return = returns_to;
@@ -154,62 +162,104 @@ void EdgeCollector::State::shed(GuestThread& thread, uint64_t clock) {
   calls_too_deep += static_cast<uint64_t>(last - first);
   thread.frames.erase(first, last);
   thread.signals.clear();
+  thread.suspicions.clear();
+}
+
+// An activation of this function was on top of so many frames, which are right: what was not placed
+// last is its.
+void EdgeCollector::State::trust(GuestThread& thread, size_t depth, CodeOwners::Owner owner) {
+  std::vector<Suspicion>& suspicions = thread.suspicions;
+  if (suspicions.empty() || suspicions.back().depth <= depth) return;
+  for (const CodeOwners::Place place : suspicions.back().places) owners.learn(place, owner);
+  while (!suspicions.empty() && suspicions.back().depth > depth) suspicions.pop_back();
+}
+
+// The nearest activation of this function goes on, and what is above it was left behind. False:
+// there is none near.
+bool EdgeCollector::State::go_back_to(GuestThread& thread, CodeOwners::Owner owner,
+                                      uint64_t clock) {
+  const std::vector<Frame>& frames = thread.frames;
+  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
+  for (size_t looked = 1; looked <= allowed; looked++) {
+    const size_t depth = frames.size() - looked;
+    if (looked > kFreeSearch) thread.search_credit--;
+    if (!owners.are_one(frames[depth].owner, owner)) continue;
+    pop_to(thread, depth + 1, clock);
+    trust(thread, depth, owner);
+    return true;
+  }
+  return false;
+}
+
+// Control comes to this address by no call, and by no return that was expected.
+void EdgeCollector::State::arrive(GuestThread& thread, uint64_t address, uint64_t clock) {
+  if (thread.frames.empty()) return;
+  const CodeOwners::Place place = owners.place(address);
+  const CodeOwners::Owner owner = owners.owner(place);
+  if (owner != CodeOwners::kNobody && go_back_to(thread, owner, clock)) return;
+  std::vector<Suspicion>& suspicions = thread.suspicions;
+  const size_t depth = thread.frames.size();
+  while (!suspicions.empty() && suspicions.back().depth >= depth) suspicions.pop_back();
+  if (suspicions.size() == kMostSuspicions) suspicions.erase(suspicions.begin());
+  suspicions.push_back({depth, {place}});
 }
 
 void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
   const uint64_t target = table.block(BlockId(event.successor)).start.value;
   const std::vector<Frame>& frames = thread.frames;
   if (!frames.empty() && frames.back().return_address == target) [[likely]] {
+    if (!thread.suspicions.empty()) [[unlikely]]
+      trust(thread, frames.size() - 1, frames.back().owner);
     pop(thread, event.clock);
     return;
   }
   // A handler returns to code that calls rt_sigreturn(2); its activation ends with that.
-  if (!thread.signals.empty() && thread.signals.back().depth + 1 == frames.size()) {
-    thread.suspect = true;
-    return;
-  }
+  if (!thread.signals.empty() && thread.signals.back().depth + 1 == frames.size()) return;
   const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
   for (size_t looked = 1; looked <= allowed; looked++) {
     const size_t depth = frames.size() - looked;
     if (looked > kFreeSearch) thread.search_credit--;
     if (frames[depth].return_address != target) continue;
+    trust(thread, depth, frames[depth].owner);
     pop_to(thread, depth, event.clock);
-    thread.suspect = false;
     return;
   }
   returns_without_call++;
-  thread.suspect = true;
   // Out of the outermost function that was known, into one whose callers are not.
-  if (options.contexts && frames.size() == 1 && frames[0].return_address == 0) {
+  if (frames.size() == 1 && frames[0].return_address == 0) {
+    trust(thread, 0, frames[0].owner);
+    thread.frames[0].owner = owners.owner_at(target);
+    if (!options.contexts) return;
     count_context(thread, event.clock);
     thread.frames[0].context = contexts.called(thread.outside, event.successor);
+    return;
   }
+  arrive(thread, target, event.clock);
 }
 
-// After something irregular: the activation that makes this call is on the stack, and what is above
-// it was left behind.
-void EdgeCollector::State::find_caller(GuestThread& thread, const CallSite& site, uint64_t clock) {
-  const std::vector<Frame>& frames = thread.frames;
-  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
-  for (size_t looked = 1; looked <= allowed; looked++) {
-    const size_t depth = frames.size() - looked;
-    if (looked > kFreeSearch) thread.search_credit--;
-    if (frames[depth].block() + 1 != site.caller) continue;
-    pop_to(thread, depth + 1, clock);
-    break;
+// The activation on top makes this call, if it is known which one that is.
+void EdgeCollector::State::place_call(GuestThread& thread, CallSite& site, uint64_t clock) {
+  if (!thread.suspicions.empty()) {
+    Suspicion& last = thread.suspicions.back();
+    const CodeOwners::Owner owner = owners.owner(site.place);
+    const bool is_on_top = thread.frames.size() == last.depth;
+    if (owner == CodeOwners::kNobody && is_on_top) {
+      if (last.places.size() < kMostPlaces) last.places.push_back(site.place);
+      return;
+    }
+    if (owner != CodeOwners::kNobody && !go_back_to(thread, owner, clock) && is_on_top) return;
   }
-  thread.suspect = false;
+  if (thread.frames.empty()) return;
+  Frame& top = thread.frames.back();
+  site.owner = top.owner = owners.learn(site.place, top.owner);
 }
 
 void EdgeCollector::State::called(GuestThread& thread, const Event& event, ArcId arc) {
   CallSite& site = sites.data()[event.run];
   thread.search_credit = std::min(thread.search_credit + kCreditPerCall, kMaxCredit);
-  if (thread.suspect) [[unlikely]] {
-    if (site.caller != 0) find_caller(thread, site, event.clock);
-  } else if (site.caller == 0 && !thread.frames.empty() &&
-             thread.frames.back().block() != kStackBlock) {
-    site.caller = thread.frames.back().block() + 1;
-  }
+  const bool is_known = !thread.frames.empty() && site.owner == thread.frames.back().owner;
+  if (!is_known || !thread.suspicions.empty()) [[unlikely]]
+    place_call(thread, site, event.clock);
   push(thread, event.successor, site.return_address, event.clock, arc);
 }
 
@@ -224,7 +274,8 @@ void EdgeCollector::State::jumped(GuestThread& thread, const Event& event, Follo
       Facts::block(facts) == top.block() && event.clock - top.clock == Facts::insns(facts);
   EntryState& entry = entries.data()[event.successor];
   if (!through_stub && (entry.flags & EntryState::kCalled) == 0) {
-    if (is_return_point(event.successor)) thread.suspect = true;
+    if (is_return_point(event.successor))
+      arrive(thread, table.block(BlockId(event.successor)).start.value, event.clock);
     return;
   }
   pop_to(thread, thread.frames.size() - 1, event.clock);
@@ -267,9 +318,15 @@ void EdgeCollector::State::follow_calls(GuestThread& thread, const Event* batch,
       case Follow::tail_jump:
         jumped(thread, event, event_follows[i]);
         break;
+      case Follow::stack_switch:
+        arrive(thread, table.block(BlockId(event.successor)).start.value, event.clock);
+        break;
       case Follow::enter:
         entries.data()[event.successor].other_invocations++;
         push(thread, event.successor, std::exchange(thread.first_return, 0), event.clock, kNoArc);
+        // Perhaps in the middle of a function.
+        thread.frames.back().owner =
+            owners.owner_at(table.block(BlockId(event.successor)).start.value);
         break;
     }
   }
@@ -296,7 +353,7 @@ void EdgeCollector::State::make_current(GuestThread& thread) {
 void EdgeCollector::State::end_activations(GuestThread& thread) {
   pop_to(thread, 0, thread.clock);
   thread.signals.clear();
-  thread.suspect = false;
+  thread.suspicions.clear();
   thread.first_return = 0;
   thread.pending = enter_at(thread.clock);
   thread.has_pending = true;
@@ -306,8 +363,7 @@ void EdgeCollector::State::signal_delivered(GuestThread& thread) {
   // Handlers that leave by siglongjmp pile up in a program that does so for ever.
   if (thread.signals.size() >= kMaxNestedSignals)
     pop_to(thread, thread.signals.front().depth, thread.clock);
-  thread.signals.push_back(
-      {thread.frames.size(), thread.pending, thread.has_pending, thread.suspect});
+  thread.signals.push_back({thread.frames.size(), thread.pending, thread.has_pending});
   thread.pending = enter_at(thread.clock);
   thread.has_pending = true;
 }
@@ -317,11 +373,11 @@ void EdgeCollector::State::signal_returned(GuestThread& thread) {
   if (thread.signals.empty()) return;
   const ActiveSignal signal = thread.signals.back();
   pop_to(thread, signal.depth, thread.clock);
+  std::erase_if(thread.suspicions, [&](const Suspicion& s) { return s.depth > signal.depth; });
   thread.signals.pop_back();
   thread.pending = signal.pending;
   thread.has_pending = signal.has_pending;
   thread.resumed_at = thread.clock;
-  thread.suspect = signal.suspect;
 }
 
 }  // namespace shadowprof::collect

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "collect/edges/edge_state.h"
+#include "collect/edges/stack_switch.h"
 
 namespace shadowprof::collect {
 
@@ -68,6 +69,7 @@ void EdgeCollector::State::start_run(uint32_t id) {
   const trace::Block& last = table.block(table.blocks(run).back());
   if (options.calls && trace::is_call(run.exit)) {
     sites.data()[id].return_address = last.end.value;
+    sites.data()[id].place = owners.place(last.end.value);
     return_addresses.insert(last.end.value);
     // `call next` only reads the program counter: nothing returns from it.
     if (run.target == last.end)
@@ -85,6 +87,8 @@ void EdgeCollector::State::start_run(uint32_t id) {
     else
       waiting->second.push_back(id);
   }
+  if (options.calls && follow == Follow::indirect_jump && switches_stack(table, last))
+    follow = Follow::stack_switch;
   cells.data()[id].facts = Facts::pack(run.first_block.value, run.insns, run.words, follow);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "collect/edges/code_owners.h"
 #include "collect/edges/context_tree.h"
 #include "collect/edges/edge_collector.h"
 #include "collect/edges/pair_table.h"
@@ -28,13 +29,15 @@ enum class Follow : uint32_t {
   indirect_call,
   ret,
   indirect_jump,
-  tail_jump,  // a direct jump to code that is also called
-  enter,      // not a run: the next record begins a thread or a signal handler
+  tail_jump,     // a direct jump to code that is also called
+  enter,         // not a run: the next record begins a thread or a signal handler
+  stack_switch,  // an indirect jump that does not go on with this stack (stack_switch.h)
 };
 constexpr bool needs_pair(Follow f) {
   constexpr uint32_t kWithPair = 1u << static_cast<uint32_t>(Follow::indirect_call) |
                                  1u << static_cast<uint32_t>(Follow::ret) |
-                                 1u << static_cast<uint32_t>(Follow::indirect_jump);
+                                 1u << static_cast<uint32_t>(Follow::indirect_jump) |
+                                 1u << static_cast<uint32_t>(Follow::stack_switch);
   return (kWithPair >> static_cast<uint32_t>(f) & 1) != 0;
 }
 
@@ -94,6 +97,7 @@ struct Frame {
   uint32_t callee;          // block id | kOutermost
   ArcId arc;
   uint32_t context = 0;  // node of the context tree
+  CodeOwners::Owner owner = CodeOwners::kNobody;
 
   // The only activation of its callee that counts: those nested in it are part of it.
   static constexpr uint32_t kOutermost = 1u << 31;
@@ -105,7 +109,13 @@ struct ActiveSignal {
   size_t depth;   // frames that the handler interrupted
   Event pending;  // to be completed after its return
   bool has_pending;
-  bool suspect;
+};
+
+// Control went somewhere without a call or a matching return: frames may have been left behind.
+struct Suspicion {
+  size_t depth = 0;  // frames then
+  // Places of the function that it went to, which is not known yet.
+  std::vector<CodeOwners::Place> places;
 };
 
 struct GuestThread {
@@ -119,8 +129,7 @@ struct GuestThread {
   uint64_t first_return = 0;  // where the first function of a sample returns to; 0 not known
   std::vector<ActiveSignal> signals;
   uint64_t search_credit = 1 << 16;
-  // Control went somewhere without a call or a matching return: frames may have been left behind.
-  bool suspect = false;
+  std::vector<Suspicion> suspicions;  // of ascending depths
 };
 
 // For a block that was entered by a call, or otherwise as a function.
@@ -138,8 +147,9 @@ struct EntryState {
 // For a run that ends in a call.
 struct CallSite {
   uint64_t return_address;
-  uint64_t inclusive;  // of the direct call
-  uint32_t caller;     // 1 + block id of the activation that makes this call; 0 not known yet
+  uint64_t inclusive;       // of the direct call
+  CodeOwners::Place place;  // behind it
+  CodeOwners::Owner owner;  // of that, when it was last executed
 };
 
 // The state of the counting pass, in registers.
@@ -205,7 +215,10 @@ struct EdgeCollector::State {
   void add_to_context(GuestThread& thread, uint32_t context, uint64_t clock);
   void begin_stack(GuestThread& thread, const trace::SampleStart& start);
   void shed(GuestThread& thread, uint64_t clock);
-  void find_caller(GuestThread& thread, const CallSite& site, uint64_t clock);
+  void place_call(GuestThread& thread, CallSite& site, uint64_t clock);
+  void arrive(GuestThread& thread, uint64_t address, uint64_t clock);
+  bool go_back_to(GuestThread& thread, CodeOwners::Owner owner, uint64_t clock);
+  void trust(GuestThread& thread, size_t depth, CodeOwners::Owner owner);
   bool is_return_point(uint32_t block);
   void pop_to(GuestThread& thread, size_t depth, uint64_t clock);
   void returned(GuestThread& thread, const Event& event);
@@ -224,6 +237,7 @@ struct EdgeCollector::State {
   ReservedArray<CallSite> sites;
   PairTable pairs;
   ContextTree contexts;
+  CodeOwners owners;
   std::map<Tid, GuestThread> threads;
   GuestThread* current = nullptr;  // whose frames are marked active in `entries`
   bool ids_only = true;            // no record with slots was seen yet
