@@ -33,7 +33,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   launch.path = std::move(path);
   launch.argv = options.command;
   launch.environment = environment_for(options);
-  launch.signals = ptrace::InheritedSignals::capture();
+  launch.signals = ptrace::InheritedSignals::capture().take_timers();
   launch.fixed_addresses = launch.fixed_start = options.deterministic;
   request.command = options.command;
   if constexpr (requires { request.follow; }) request.follow = options.follow;

@@ -67,7 +67,7 @@ std::vector<std::string> environment_for(const RunOptions& options) {
 
 sample::FullModeRequest full_request(const RunOptions& options, std::string path) {
   sample::FullModeRequest request;
-  request.signals = ptrace::InheritedSignals::capture();
+  request.signals = ptrace::InheritedSignals::capture().take_timers();
   request.path = std::move(path);
   request.argv = options.command;
   request.environment = environment_for(options);

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -97,6 +98,7 @@ struct ChildPlan {
       const KernelSigaction action{ignored ? SIG_IGN : SIG_DFL, 0, nullptr, 0};
       (void)kernel_sigaction(signal, &action, nullptr);
     }
+    plan.request.signals.start_timers();
     set_mask(plan.request.signals.blocked);
     ::execve(plan.request.path.c_str(), plan.argv, plan.environment);
     failure = {errno, ChildFailure::Step::execute};
@@ -170,6 +172,33 @@ InheritedSignals InheritedSignals::capture() {
     }
   }
   return out;
+}
+
+InheritedSignals& InheritedSignals::take_timers() {
+  taken_at = std::chrono::steady_clock::now();
+  for (size_t which = 0; which < timers.size(); which++) {
+    const itimerval stopped{};
+    ::setitimer(static_cast<__itimer_which_t>(which), &stopped, &timers[which]);
+  }
+  return *this;
+}
+
+void InheritedSignals::start_timers() const {
+  using std::chrono::microseconds;
+  for (size_t which = 0; which < timers.size(); which++) {
+    itimerval timer = timers[which];
+    if (!timerisset(&timer.it_value)) continue;
+    if (which == ITIMER_REAL) {
+      const auto since = std::chrono::steady_clock::now() - taken_at;
+      const auto left = std::max(std::chrono::seconds(timer.it_value.tv_sec) +
+                                     microseconds(timer.it_value.tv_usec) -
+                                     std::chrono::duration_cast<microseconds>(since),
+                                 microseconds(1));
+      timer.it_value = {left / std::chrono::seconds(1),
+                        left % std::chrono::seconds(1) / microseconds(1)};
+    }
+    ::setitimer(static_cast<__itimer_which_t>(which), &timer, nullptr);
+  }
 }
 
 Result<Tracee> launch(const LaunchRequest& request, IdSpace* ids) {

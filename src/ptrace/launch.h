@@ -14,6 +14,10 @@
 // TraceOptions::exit_kill (if given) kills it. In between the program has not begun.
 #pragma once
 
+#include <sys/time.h>
+
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -30,9 +34,17 @@ namespace shadowprof::ptrace {
 struct InheritedSignals {
   SignalMask blocked = 0;
   SignalMask ignored = 0;
+  // Timers of setitimer(2) and alarm(2), by their numbers, and when they were taken.
+  std::array<itimerval, 3> timers{};
+  std::chrono::steady_clock::time_point taken_at{};
 
   // The calling thread's, now. main() calls it before it touches any signal.
   static InheritedSignals capture();
+  // Our timers stop, and go on in the program: whoever sets an alarm and executes `shadowprof run`
+  // means that.
+  InheritedSignals& take_timers();
+  // In the program, before it executes.
+  void start_timers() const;
 };
 
 struct LaunchRequest {
