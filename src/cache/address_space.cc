@@ -128,7 +128,7 @@ Status AddressSpace::map_into(ptrace::RemoteSyscalls& remote,
   const uint64_t wanted =
       first ? cache_address(mappings, code_.memory().tid(), bytes) : cache_->base();
   SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, process_, cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
+            map_memfd(remote, cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
   if (first) {
     place_at(at);
   } else if (at.value != wanted) {
@@ -162,7 +162,7 @@ Status AddressSpace::map_group(ptrace::RemoteSyscalls& remote, size_t index) {
   const uint64_t wanted =
       first ? slots_address(cache_->base(), bytes, bytes * index) : groups_[index].guest_base;
   const int protection = has_trace(options_.recording) ? PROT_NONE : kReadWrite;
-  auto mapped = map_memfd(remote, process_, groups_[index].memfd.get(), bytes, protection, wanted);
+  auto mapped = map_memfd(remote, groups_[index].memfd.get(), bytes, protection, wanted);
   if (!mapped && mapped.error().errno_value == EMFILE && first && index > 0) {
     mapped = map_without_fd(remote, index);
   }

@@ -27,21 +27,21 @@ constexpr uint64_t kFarSlots = 0x5560'0000'0000 + kOddOffset;
 // While it lives, a process that has used up its file descriptors may have a few more.
 class SpareDescriptors {
  public:
-  explicit SpareDescriptors(Tid process) : process_(process) {
-    if (::prlimit(process.value, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
+  explicit SpareDescriptors(Tid thread) : thread_(thread) {
+    if (::prlimit(thread.value, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
     const rlim_t wanted = before_.rlim_cur + kSpare;
     const rlimit more{wanted, std::max(before_.rlim_max, wanted)};
-    raised_ = ::prlimit(process.value, RLIMIT_NOFILE, &more, nullptr) == 0;
+    raised_ = ::prlimit(thread.value, RLIMIT_NOFILE, &more, nullptr) == 0;
   }
   ~SpareDescriptors() {
-    if (raised_) (void)::prlimit(process_.value, RLIMIT_NOFILE, &before_, nullptr);
+    if (raised_) (void)::prlimit(thread_.value, RLIMIT_NOFILE, &before_, nullptr);
   }
   SpareDescriptors(const SpareDescriptors&) = delete;
   SpareDescriptors& operator=(const SpareDescriptors&) = delete;
 
  private:
   static constexpr rlim_t kSpare = 8;
-  Tid process_;
+  Tid thread_;
   rlimit before_{};
   bool raised_ = false;
 };
@@ -81,13 +81,13 @@ uint64_t slots_address(uint64_t cache, size_t bytes, size_t before) {
   return (cache - before - bytes - kOddOffset) & ~0xfffull;
 }
 
-Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int memfd, size_t bytes,
-                            int protection, uint64_t wanted) {
+Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, int memfd, size_t bytes, int protection,
+                            uint64_t wanted) {
   std::optional<SpareDescriptors> spare;
-  Result<int> sent = send_fd(remote, process, memfd);
+  Result<int> sent = send_fd(remote, memfd);
   if (!sent && sent.error().errno_value == EMFILE) {
-    spare.emplace(process);
-    sent = send_fd(remote, process, memfd);
+    spare.emplace(remote.thread());
+    sent = send_fd(remote, memfd);
   }
   SP_ASSIGN(const int fd, std::move(sent));
   auto mapped = wanted == 0 ? Result<GuestAddr>(fail("no place"))

@@ -28,7 +28,7 @@ uint64_t slots_address(uint64_t cache, size_t bytes, size_t before);
 
 // Maps our memfd in the tracee: at `wanted` when that is free and not 0, else anywhere. It is not
 // part of core files, and not inherited by the tracee's children.
-Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int memfd, size_t bytes,
-                            int protection, uint64_t wanted);
+Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, int memfd, size_t bytes, int protection,
+                            uint64_t wanted);
 
 }  // namespace shadowprof::cache

@@ -124,7 +124,7 @@ bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers, int s
     pc_ = 0;  // its handler ends the call
     if (has_seen_some) return false;
   } else if (note(registers, status->sleeps) == Which::same) {
-    const auto timeout = timeout_of(thread.tid(), status->tgid, registers);
+    const auto timeout = timeout_of(thread.tid(), registers);
     const auto so_far = last_ - first_;
     if (timeout && timeout->length && so_far >= *timeout->length) {
       if (!has_seen_some) registers.rax = static_cast<uint64_t>(timeout->result);

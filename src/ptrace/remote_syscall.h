@@ -110,6 +110,8 @@ class RemoteSyscalls {
   // `act` is done once if a call waits in the kernel for tens of milliseconds: perhaps for a thread
   // that we have stopped. The call is waited for all the same.
   void when_it_waits(std::function<void()> act) { run_.when_it_waits(std::move(act)); }
+  // Who makes the calls.
+  Tid thread() const { return tracee_.tid(); }
   // Begins the series, as its first call would.
   Status prepare() { return begin(); }
   // finish(), if that was not done; an error then is lost.

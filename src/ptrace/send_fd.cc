@@ -41,8 +41,8 @@ Result<SocketPair> make_pair(RemoteSyscalls& remote) {
   return pair;
 }
 
-Status send_through(Tid process, int socket_number, int fd) {
-  SP_ASSIGN(const UniqueFd socket, borrow_fd(process, socket_number));
+Status send_through(Tid thread, int socket_number, int fd) {
+  SP_ASSIGN(const UniqueFd socket, borrow_fd(thread, socket_number));
   Inbox message{};
   message.byte = 'f';
   message.data = {&message.byte, 1};
@@ -56,12 +56,12 @@ Status send_through(Tid process, int socket_number, int fd) {
   part->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
   if (::sendmsg(socket.get(), &message.header, 0) != 1) {
-    return fail_errno(errno, "sending a descriptor to process {}", process.value);
+    return fail_errno(errno, "sending a descriptor to thread {}", thread.value);
   }
   return {};
 }
 
-Result<int> receive(RemoteSyscalls& remote, Tid process, int socket_number) {
+Result<int> receive(RemoteSyscalls& remote, int socket_number) {
   Inbox inbox{};
   const Status done = remote.with_bytes_on_stack(
       {reinterpret_cast<uint8_t*>(&inbox), sizeof inbox}, [&](GuestAddr at) -> Status {
@@ -73,7 +73,7 @@ Result<int> receive(RemoteSyscalls& remote, Tid process, int socket_number) {
         inbox.header.msg_iovlen = 1;
         inbox.header.msg_control = pointer(offsetof(Inbox, control));
         inbox.header.msg_controllen = sizeof inbox.control;
-        RemoteMemory memory(process);
+        RemoteMemory memory(remote.thread());
         SP_TRY(memory.write_value(at, inbox));
         SP_ASSIGN(const int64_t got, remote.call(SYS_recvmsg, socket_number, at, MSG_CMSG_CLOEXEC));
         if (got != 1) return fail_errno(static_cast<int>(-got), "recvmsg in the program");
@@ -86,27 +86,27 @@ Result<int> receive(RemoteSyscalls& remote, Tid process, int socket_number) {
 }
 
 // The process that has our number in another namespace is not we.
-bool is_same_file(Tid process, int opened, int fd) {
+bool is_same_file(Tid thread, int opened, int fd) {
   struct stat theirs, ours;
-  const std::string link = fmt::format("/proc/{}/fd/{}", process.value, opened);
+  const std::string link = fmt::format("/proc/{}/fd/{}", thread.value, opened);
   return ::stat(link.c_str(), &theirs) == 0 && ::fstat(fd, &ours) == 0 &&
          theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
 }  // namespace
 
-Result<int> send_fd(RemoteSyscalls& remote, Tid process, int fd, int flags) {
+Result<int> send_fd(RemoteSyscalls& remote, int fd, int flags) {
   auto opened = remote.openat(AT_FDCWD, fmt::format("/proc/{}/fd/{}", ::getpid(), fd),
                               flags | O_CLOEXEC);
   if (!opened && opened.error().errno_value == ESRCH) return opened;
-  if (opened && is_same_file(process, *opened, fd)) return opened;
+  if (opened && is_same_file(remote.thread(), *opened, fd)) return opened;
   if (opened) SP_TRY(remote.close(*opened));
   SP_ASSIGN(const SocketPair pair, make_pair(remote));
   const std::string link = fmt::format("/proc/self/fd/{}", fd);
   const UniqueFd anew(::open(link.c_str(), flags | O_CLOEXEC));
-  Status sent = send_through(process, pair.there, anew.valid() ? anew.get() : fd);
+  Status sent = send_through(remote.thread(), pair.there, anew.valid() ? anew.get() : fd);
   Result<int> received =
-      sent ? receive(remote, process, pair.here) : Result<int>(tl::unexpected(sent.error()));
+      sent ? receive(remote, pair.here) : Result<int>(tl::unexpected(sent.error()));
   SP_TRY(remote.close(pair.here));
   SP_TRY(remote.close(pair.there));
   if (!received) return received;

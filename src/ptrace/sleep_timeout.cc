@@ -71,8 +71,8 @@ std::optional<SleepTimeout> of_futex(Tid thread, const machine::Registers& regis
 }
 
 // SO_RCVTIMEO or SO_SNDTIMEO of one that the program has open.
-std::optional<SleepTimeout> of_socket(Tid process, uint64_t number, int option) {
-  const auto socket = borrow_fd(process, static_cast<int>(number));
+std::optional<SleepTimeout> of_socket(Tid thread, uint64_t number, int option) {
+  const auto socket = borrow_fd(thread, static_cast<int>(number));
   timeval length{};
   socklen_t bytes = sizeof length;
   if (!socket || ::getsockopt(socket->get(), SOL_SOCKET, option, &length, &bytes) != 0)
@@ -84,8 +84,7 @@ std::optional<SleepTimeout> of_socket(Tid process, uint64_t number, int option) 
 
 }  // namespace
 
-std::optional<SleepTimeout> timeout_of(Tid thread, Tid process,
-                                       const machine::Registers& registers) {
+std::optional<SleepTimeout> timeout_of(Tid thread, const machine::Registers& registers) {
   switch (registers.orig_rax) {
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
@@ -118,13 +117,13 @@ std::optional<SleepTimeout> timeout_of(Tid thread, Tid process,
     case SYS_recvmmsg:
     case SYS_read:
     case SYS_readv:
-      return of_socket(process, registers.rdi, SO_RCVTIMEO);
+      return of_socket(thread, registers.rdi, SO_RCVTIMEO);
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_sendmmsg:
     case SYS_write:
     case SYS_writev:
-      return of_socket(process, registers.rdi, SO_SNDTIMEO);
+      return of_socket(thread, registers.rdi, SO_SNDTIMEO);
     default:
       return std::nullopt;
   }

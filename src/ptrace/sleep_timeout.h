@@ -20,7 +20,6 @@ struct SleepTimeout {
 };
 
 // For a thread of `process` with these registers at a stop in that call. Nothing: not known.
-std::optional<SleepTimeout> timeout_of(Tid thread, Tid process,
-                                       const machine::Registers& registers);
+std::optional<SleepTimeout> timeout_of(Tid thread, const machine::Registers& registers);
 
 }  // namespace shadowprof::ptrace

@@ -16,6 +16,7 @@
 
 #include "base/numbered_entries.h"
 #include "base/unique_fd.h"
+#include "kernel/file_leases.h"
 #include "ptrace/send_fd.h"
 
 namespace shadowprof::shadow {
@@ -94,16 +95,16 @@ bool Descriptors::is_missing(int fd) const {
   return std::binary_search(missing_.begin(), missing_.end(), fd);
 }
 
-bool Descriptors::open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int fd) {
+bool Descriptors::open_missing(ptrace::RemoteSyscalls& remote, int fd) {
   const auto known = files_.find(fd);
-  if (known == files_.end()) return false;
+  if (known == files_.end() || kernel::has_lease(program_, fd)) return false;
   const int kind = known->second->directory ? O_DIRECTORY : 0;
   const UniqueFd ours(
       ::open(link_to(program_, fd).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | kind));
   struct stat status;
   if (!ours.valid() || ::fstat(ours.get(), &status) != 0) return false;
   if (status.st_dev != known->second->device || status.st_ino != known->second->inode) return false;
-  const auto sent = ptrace::send_fd(remote, replica, ours.get(), O_RDONLY | kind);
+  const auto sent = ptrace::send_fd(remote, ours.get(), O_RDONLY | kind);
   if (!sent) return false;
   if (*sent != fd) {
     const auto placed = remote.call(SYS_dup3, *sent, fd, 0);
@@ -111,6 +112,13 @@ bool Descriptors::open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int 
   }
   std::erase(missing_, fd);
   return true;
+}
+
+bool Descriptors::may_have_leased(ino_t inode) const {
+  if (used_.size() > kMostKnown) return true;
+  return std::ranges::any_of(files_, [&](const auto& file) {
+    return file.second->inode == inode && kernel::has_lease(program_, file.first);
+  });
 }
 
 OpenFile* Descriptors::find(int fd) {

@@ -53,8 +53,11 @@ class Descriptors {
 
   // The program has it and the replica does not. May still be opened.
   bool is_missing(int fd) const;
-  // Opens it in the replica, if it is a file that the program has still open, or had in vain.
-  bool open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int fd);
+  // Opens it in the replica, if it is a file that the program has still open, or had in vain, and
+  // on which it has no lease, which that would break.
+  bool open_missing(ptrace::RemoteSyscalls& remote, int fd);
+  // Whether the program may have a lease on a file of that number, whatever file system it is of.
+  bool may_have_leased(ino_t inode) const;
   // The regular file or directory behind a descriptor that is not missing; null: something else.
   OpenFile* find(int fd);
   // The same, missing or not.

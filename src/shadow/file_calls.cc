@@ -48,7 +48,7 @@ int64_t SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
 
 // Is there such a descriptor in the replica, or can there be?
 bool SystemCalls::have(const Call& call, int fd) {
-  return !descriptors_.is_missing(fd) || descriptors_.open_missing(call.remote, replica_, fd);
+  return !descriptors_.is_missing(fd) || descriptors_.open_missing(call.remote, fd);
 }
 
 // Null: it is no regular file, or cannot be had.

@@ -283,7 +283,7 @@ SyscallAnswer SystemCalls::open_again(const Call& call, std::shared_ptr<OwnFile>
 
 // An open file of its own, with access and offset of its own.
 SyscallAnswer SystemCalls::give_own(const Call& call, std::shared_ptr<OwnFile> file, int flags) {
-  const auto sent = ptrace::send_fd(call.remote, replica_, file->contents.get(), O_RDWR);
+  const auto sent = ptrace::send_fd(call.remote, file->contents.get(), O_RDWR);
   if (!sent) return end(call, Outcome::system_call, sent.error().message);
   const auto opened =
       call.remote.openat(AT_FDCWD, fmt::format("/proc/self/fd/{}", *sent), flags & kOfDescriptor);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,6 +239,23 @@ TEST_CASE("the program gets the signal mask and the ignored signals that we inhe
   CHECK((now.ignored & mask_of(SIGINT)) == 0);
 }
 
+TEST_CASE("an alarm that was set before us is the program's") {
+  if (!can_trace()) return;
+  const itimerval soon{{0, 0}, {0, 200'000}};
+  REQUIRE(::setitimer(ITIMER_REAL, &soon, nullptr) == 0);
+  LaunchRequest request = shell("exec sleep 30");
+  request.signals.take_timers();
+  itimerval left{};
+  REQUIRE(::getitimer(ITIMER_REAL, &left) == 0);
+  CHECK(!timerisset(&left.it_value));
+  const Result<Tracee> tracee = launch(request);
+  REQUIRE(tracee.has_value());
+  const WaitStatus end = finish(*tracee);
+  CHECK(end.kind() == WaitStatus::Kind::killed);
+  CHECK(end.signal() == SIGALRM);
+  CHECK(no_child_left());
+}
+
 TEST_CASE("without randomisation the program lies at the same addresses every time") {
   if (!can_trace()) return;
   Watchdog watchdog;
@@ -399,7 +417,7 @@ TEST_CASE("in an id space of its own the program is process 2, and nobody is lef
     // It does not see our files in /proc: a descriptor is sent all the same.
     UniqueFd ours(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     RemoteSyscalls remote = remote_in(*child);
-    const auto sent = send_fd(remote, child->tid(), ours.get(), O_RDONLY);
+    const auto sent = send_fd(remote, ours.get(), O_RDONLY);
     REQUIRE(sent);
     REQUIRE(remote.close(*sent));
     REQUIRE(remote.finish());

@@ -18,7 +18,7 @@ std::optional<SleepTimeout> timeout_of_sleep(const timespec& length) {
   machine::Registers registers{};
   registers.orig_rax = SYS_nanosleep;
   registers.rdi = reinterpret_cast<uint64_t>(&length);
-  return timeout_of(Tid(::gettid()), Tid(::getpid()), registers);
+  return timeout_of(Tid(::gettid()), registers);
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ std::optional<int64_t> FixedMachine::open_file(GuestThread& t, const Registers& 
   if (!file.valid() || !t.tracee.set_registers_if_alive(regs)) return std::nullopt;
   GuestCalls remote(t);
   const uint64_t flags = static_cast<int>(regs.rax) == SYS_open ? regs.rsi : regs.rdx;
-  const auto fd = ptrace::send_fd(remote, t.process->pid, file.get(), O_RDONLY);
+  const auto fd = ptrace::send_fd(remote, file.get(), O_RDONLY);
   if (fd && (flags & O_CLOEXEC) == 0) (void)remote.call(SYS_fcntl, *fd, F_SETFD, 0);
   (void)remote.finish();
   if (!fd) return std::nullopt;
