@@ -96,7 +96,8 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     }
     return tl::unexpected(forked.error());
   }
-  for (const shadow::Replica& replica : replicas) shadow::make_humble(replica, syscall_insn_);
+  for (shadow::Replica& replica : replicas)
+    shadow::make_humble(replica, syscall_insn_, fork_options_.mappings);
   for (const shadow::GuestContext& thread : replicas.front().threads) {
     see(replicas.front().tracee.tid(), thread.registers);
   }

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "kernel/namespaces.h"
 #include "ptrace/remote_syscall.h"
+#include "shadow/file_mappings.h"
 
 namespace shadowprof::shadow {
 
@@ -159,6 +160,15 @@ void leave_group(const Replica& replica, GuestAddr syscall_insn) {
   (void)remote.finish();
 }
 
+// It may wait for its turn for long, and is not to be in the program's way meanwhile.
+void let_files_go(Replica& replica, GuestAddr syscall_insn) {
+  const auto mappings = kernel::read_maps(replica.tracee.tid());
+  if (!mappings) return;
+  ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, kReplica);
+  replica.mapped_anew = map_files_anew(remote, *mappings, replica.descriptors);
+  (void)remote.finish();
+}
+
 }  // namespace
 
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known) {
@@ -231,8 +241,10 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   return replica;
 }
 
-void make_humble(const Replica& replica, GuestAddr syscall_insn) {
+void make_humble(Replica& replica, GuestAddr syscall_insn,
+                 const std::vector<kernel::Mapping>& mappings) {
   leave_group(replica, syscall_insn);
+  if (has_shared_files(mappings)) let_files_go(replica, syscall_insn);
   std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tracee.tid().value)) << "1000\n";
   (void)replica.tracee.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }

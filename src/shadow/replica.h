@@ -46,6 +46,7 @@ struct Replica {
   timespec forked_at{};     // by the clock that files are marked with
   // What the program's threads are given meanwhile; may be null.
   std::shared_ptr<InputLog> log{};
+  std::vector<GuestRange> mapped_anew{};  // file_mappings.h
 };
 // Who has left the program's descriptor table may make all other calls, too.
 inline const ptrace::Caller kReplica{
@@ -79,8 +80,11 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
                              ForkOptions& options, std::vector<Tid>& zombies);
 
 // What is left to do for a new replica when the program goes on again: where memory runs out it is
-// the first to go, it has a process group of its own, and signals that others send wait forever.
-void make_humble(const Replica& replica, GuestAddr syscall_insn);
+// the first to go, it has a process group of its own, signals that others send wait forever, and it
+// keeps nobody from executing a file that the program has mapped. The mappings are the program's,
+// as they were lately.
+void make_humble(Replica& replica, GuestAddr syscall_insn,
+                 const std::vector<kernel::Mapping>& mappings);
 
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
 void kill_replica(Tid replica);

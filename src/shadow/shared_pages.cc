@@ -16,7 +16,7 @@ namespace shadowprof::shadow {
 Status SharedPages::protect(ptrace::RemoteSyscalls& remote,
                             const std::vector<kernel::Mapping>& mappings) {
   for (const kernel::Mapping& m : mappings) {
-    if (!m.shared) continue;
+    if (!m.shared || is_anew(m.range)) continue;
     const int executable = m.executable ? PROT_EXEC : 0;
     if (m.writable) {
       SP_TRY(remote.mprotect(m.range.start, m.range.size(), PROT_READ | executable));
@@ -24,6 +24,14 @@ Status SharedPages::protect(ptrace::RemoteSyscalls& remote,
     shared_.push_back({m.range, m.writable, PROT_READ | PROT_WRITE | executable});
   }
   return {};
+}
+
+void SharedPages::note_anew(const std::vector<GuestRange>& ranges) {
+  anew_.insert(anew_.end(), ranges.begin(), ranges.end());
+}
+
+bool SharedPages::is_anew(GuestRange range) const {
+  return std::ranges::any_of(anew_, [&](const GuestRange& anew) { return anew.overlaps(range); });
 }
 
 const SharedPages::Shared* SharedPages::find(GuestAddr address) const {
@@ -44,6 +52,7 @@ bool SharedPages::overlaps(GuestRange range) const {
 }
 
 bool SharedPages::has_copies(GuestRange range) const {
+  if (is_anew(range)) return true;
   const auto first = std::lower_bound(private_.begin(), private_.end(), range.start.page());
   return first != private_.end() && *first < range.end;
 }
