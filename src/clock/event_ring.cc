@@ -12,21 +12,13 @@
 #include "base/limits.h"
 
 namespace shadowprof::clock {
-namespace {
 
-// 64 KiB of records are 800 ticks: a second of the fastest clock that we use, and more.
-constexpr size_t kDataPages = 16;
-constexpr size_t kDataBytes = kDataPages * limits::kPageBytes;
-constexpr size_t kMappedBytes = kDataBytes + limits::kPageBytes;
-static_assert((kDataPages & (kDataPages - 1)) == 0, "the kernel wants a power of two");
-
-}  // namespace
-
-Result<EventRing> EventRing::map(Events first) {
-  void* memory =
-      ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, first.lasting.get(), 0);
+Result<EventRing> EventRing::map(Events first, size_t data_pages) {
+  const size_t data_bytes = data_pages * limits::kPageBytes;
+  void* memory = ::mmap(nullptr, limits::kPageBytes + data_bytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED, first.lasting.get(), 0);
   if (memory == MAP_FAILED) return fail_errno(errno, "cannot map the ring of clock events");
-  EventRing ring(memory);
+  EventRing ring(memory, data_bytes);
   SP_TRY(ring.add(std::move(first)));
   return ring;
 }
@@ -52,10 +44,12 @@ size_t EventRing::forget(Tid process) {
 }
 
 EventRing::EventRing(EventRing&& other) noexcept
-    : events_(std::move(other.events_)), memory_(std::exchange(other.memory_, nullptr)) {}
+    : events_(std::move(other.events_)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      data_bytes_(other.data_bytes_) {}
 
 EventRing::~EventRing() {
-  if (memory_ != nullptr) ::munmap(memory_, kMappedBytes);
+  if (memory_ != nullptr) ::munmap(memory_, limits::kPageBytes + data_bytes_);
 }
 
 void EventRing::drain(
@@ -66,12 +60,12 @@ void EventRing::drain(
   const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
   uint64_t tail = page->data_tail;
   while (tail < head) {
-    const size_t at = tail % kDataBytes;
+    const size_t at = tail % data_bytes_;
     perf_event_header header;
     std::memcpy(&header, data + at, sizeof(header));  // records are aligned: never around the end
     const size_t size = header.size;
     if (size < sizeof(header) || size > head - tail) break;  // not of the kernel's making
-    const size_t before_end = std::min(size, kDataBytes - at);
+    const size_t before_end = std::min(size, data_bytes_ - at);
     record_.assign(data + at, data + at + before_end);
     record_.insert(record_.end(), data, data + (size - before_end));
     see(header, std::span<const uint8_t>(record_).subspan(sizeof(header)));

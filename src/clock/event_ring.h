@@ -29,7 +29,8 @@ class EventRing {
     UniqueFd paused;
   };
 
-  static Result<EventRing> map(Events first);
+  // Room for records of so many pages, a power of two.
+  static Result<EventRing> map(Events first, size_t data_pages);
   // One more thread writes here.
   Status add(Events events);
   // The process's are no more, but for the ring's first. Returns how many these were.
@@ -46,10 +47,11 @@ class EventRing {
   bool set_period(uint64_t period) const;
 
  private:
-  explicit EventRing(void* memory) : memory_(memory) {}
+  EventRing(void* memory, size_t data_bytes) : memory_(memory), data_bytes_(data_bytes) {}
 
   std::vector<Events> events_;
   void* memory_ = nullptr;
+  size_t data_bytes_ = 0;        // behind a page that tells where they begin and end
   std::vector<uint8_t> record_;  // one that goes around the end
 };
 
