@@ -236,6 +236,77 @@ bool is_zero_idiom(const Decoded& d) {
   }
 }
 
+// A register compared with itself is all ones.
+bool is_ones_idiom(const Decoded& d) {
+  const auto same = [&](size_t a, size_t b) {
+    return d.operands[a].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           d.operands[b].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           d.operands[a].reg.value == d.operands[b].reg.value;
+  };
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_PCMPEQB:
+    case ZYDIS_MNEMONIC_PCMPEQW:
+    case ZYDIS_MNEMONIC_PCMPEQD:
+    case ZYDIS_MNEMONIC_PCMPEQQ:
+      return same(0, 1);
+    case ZYDIS_MNEMONIC_VPCMPEQB:
+    case ZYDIS_MNEMONIC_VPCMPEQW:
+    case ZYDIS_MNEMONIC_VPCMPEQD:
+    case ZYDIS_MNEMONIC_VPCMPEQQ:
+      return ZydisRegisterGetClass(d.operands[0].reg.value) != ZYDIS_REGCLASS_MASK && same(1, 2);
+    case ZYDIS_MNEMONIC_KXNORB:
+    case ZYDIS_MNEMONIC_KXNORW:
+    case ZYDIS_MNEMONIC_KXNORD:
+    case ZYDIS_MNEMONIC_KXNORQ:
+    case ZYDIS_MNEMONIC_KXORB:
+    case ZYDIS_MNEMONIC_KXORW:
+    case ZYDIS_MNEMONIC_KXORD:
+    case ZYDIS_MNEMONIC_KXORQ:
+      return same(1, 2);
+    default:
+      return false;
+  }
+}
+
+// Which of its operands gives nothing but the upper part of the result.
+const ZydisDecodedOperand* merged_operand(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_CVTSI2SD:
+    case ZYDIS_MNEMONIC_CVTSI2SS:
+    case ZYDIS_MNEMONIC_CVTSD2SS:
+    case ZYDIS_MNEMONIC_CVTSS2SD:
+      return &d.operands[0];
+    case ZYDIS_MNEMONIC_VCVTSI2SD:
+    case ZYDIS_MNEMONIC_VCVTSI2SS:
+    case ZYDIS_MNEMONIC_VCVTSD2SS:
+    case ZYDIS_MNEMONIC_VCVTSS2SD:
+      return &d.operands[1];
+    default:
+      return nullptr;
+  }
+}
+
+// A whole vector to the stack: what functions with any number of arguments begin with, whether or
+// not they are given one in a vector.
+bool saves_vector(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_MOVAPS:
+    case ZYDIS_MNEMONIC_MOVUPS:
+    case ZYDIS_MNEMONIC_MOVDQA:
+    case ZYDIS_MNEMONIC_MOVDQU:
+    case ZYDIS_MNEMONIC_VMOVAPS:
+    case ZYDIS_MNEMONIC_VMOVUPS:
+    case ZYDIS_MNEMONIC_VMOVDQA:
+    case ZYDIS_MNEMONIC_VMOVDQU:
+      break;
+    default:
+      return false;
+  }
+  const ZydisDecodedOperand& to = d.operands[0];
+  return to.type == ZYDIS_OPERAND_TYPE_MEMORY &&
+         (to.mem.base == ZYDIS_REGISTER_RSP || to.mem.base == ZYDIS_REGISTER_RBP);
+}
+
 // Compilers copy, negate and clear doubles with instructions that are not of doubles, too.
 bool may_make_double(const ZydisDecodedInstruction& info, const ZydisDecodedOperand& to) {
   if (to.element_type == ZYDIS_ELEMENT_TYPE_FLOAT64) return true;
@@ -259,7 +330,8 @@ bool may_make_double(const ZydisDecodedInstruction& info, const ZydisDecodedOper
 }
 
 void note_vectors(Insn& insn, const Decoded& d) {
-  const bool zeroes = is_zero_idiom(d);
+  const bool reads_none = is_zero_idiom(d) || is_ones_idiom(d) || saves_vector(d);
+  const ZydisDecodedOperand* const merged = merged_operand(d);
   for (const ZydisDecodedOperand& op : d.operands) {
     if (op.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
     const ZydisRegisterClass kind = ZydisRegisterGetClass(op.reg.value);
@@ -268,7 +340,8 @@ void note_vectors(Insn& insn, const Decoded& d) {
     const auto number = static_cast<uint8_t>(ZydisRegisterGetId(op.reg.value));
     if (number >= kArgumentVectors) continue;
     const auto bit = static_cast<VectorMask>(1u << number);
-    if ((op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) && !zeroes) insn.vector_reads |= bit;
+    if ((op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) && !reads_none && &op != merged)
+      insn.vector_reads |= bit;
     if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
     insn.vector_writes |= bit;
     if (kind == ZYDIS_REGCLASS_XMM && may_make_double(d.info, op)) insn.double_result = number;
@@ -551,35 +624,6 @@ void note_load(Insn& insn, const Decoded& d) {
       insn.load = kind_of_load(insn, d.info);
       break;
     default: break;
-  }
-}
-
-// A register compared with itself is all ones.
-bool is_ones_idiom(const Decoded& d) {
-  const auto same = [&](size_t a, size_t b) {
-    return d.operands[a].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           d.operands[b].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-           d.operands[a].reg.value == d.operands[b].reg.value;
-  };
-  switch (d.info.mnemonic) {
-    case ZYDIS_MNEMONIC_PCMPEQB:
-    case ZYDIS_MNEMONIC_PCMPEQW:
-    case ZYDIS_MNEMONIC_PCMPEQD:
-    case ZYDIS_MNEMONIC_PCMPEQQ: return same(0, 1);
-    case ZYDIS_MNEMONIC_VPCMPEQB:
-    case ZYDIS_MNEMONIC_VPCMPEQW:
-    case ZYDIS_MNEMONIC_VPCMPEQD:
-    case ZYDIS_MNEMONIC_VPCMPEQQ:
-      return ZydisRegisterGetClass(d.operands[0].reg.value) != ZYDIS_REGCLASS_MASK && same(1, 2);
-    case ZYDIS_MNEMONIC_KXNORB:
-    case ZYDIS_MNEMONIC_KXNORW:
-    case ZYDIS_MNEMONIC_KXNORD:
-    case ZYDIS_MNEMONIC_KXNORQ:
-    case ZYDIS_MNEMONIC_KXORB:
-    case ZYDIS_MNEMONIC_KXORW:
-    case ZYDIS_MNEMONIC_KXORD:
-    case ZYDIS_MNEMONIC_KXORQ: return same(1, 2);
-    default: return false;
   }
 }
 

@@ -173,7 +173,9 @@ struct Insn {
   std::array<ComparedOperand, 2> compared{};
   StoredOperand stored;
 
-  VectorMask vector_reads = 0;  // a register combined with itself to zero is not read
+  // Not read: a register that is combined with itself to zeros or ones, that gives nothing but the
+  // upper part of a result, or that is saved to the stack as a whole.
+  VectorMask vector_reads = 0;
   VectorMask vector_writes = 0;
   // The one of them whose low half is a double now, or a copy of something that may be one.
   uint8_t double_result = kNoGpr;

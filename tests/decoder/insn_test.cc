@@ -188,6 +188,30 @@ TEST_CASE("what is written on a condition is read, too") {
   CHECK((sbb.flags_written & kAf) != 0);
 }
 
+TEST_CASE("which vector registers are read for what they hold") {
+  struct Row {
+    const char* what;
+    std::vector<uint8_t> bytes;
+    uint8_t read;
+  };
+  const Row rows[] = {
+      {"addsd xmm0, xmm1", {0xf2, 0x0f, 0x58, 0xc1}, 3},
+      {"movsd [rbp-8], xmm0", {0xf2, 0x0f, 0x11, 0x45, 0xf8}, 1},
+      {"movaps [rdi], xmm1", {0x0f, 0x29, 0x0f}, 2},
+      {"movaps [rsp+16], xmm0: saved", {0x0f, 0x29, 0x44, 0x24, 0x10}, 0},
+      {"pxor xmm1, xmm1", {0x66, 0x0f, 0xef, 0xc9}, 0},
+      {"pcmpeqd xmm1, xmm1", {0x66, 0x0f, 0x76, 0xc9}, 0},
+      {"pcmpeqd xmm1, xmm2", {0x66, 0x0f, 0x76, 0xca}, 6},
+      {"cvtsi2sd xmm1, rdi", {0xf2, 0x48, 0x0f, 0x2a, 0xcf}, 0},
+      {"cvtss2sd xmm1, xmm2", {0xf3, 0x0f, 0x5a, 0xca}, 4},
+      {"vcvtsi2sd xmm0, xmm1, rdi", {0xc4, 0xe1, 0xf3, 0x2a, 0xc7}, 0},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    CHECK(decode(row.bytes, kHere).vector_reads == row.read);
+  }
+}
+
 TEST_CASE("the result register, and whether all of it is new") {
   struct Row {
     std::vector<uint8_t> bytes;

@@ -24,9 +24,16 @@ struct Written {
   VectorMask vectors = 0;
 };
 
+// A register is pushed to be kept for the caller, or to make room; who keeps an argument moves it.
+bool only_pushes(const decoder::Insn& insn) {
+  return insn.kind == decoder::InsnKind::ordinary && insn.sum.to == decoder::kRsp &&
+         insn.access_count == 1 && insn.accesses[0].write;
+}
+
 void execute(const decoder::Insn& insn, Written& written, RegistersRead& read) {
   // What combines a register with itself to zero does not read it.
-  if (!insn.constant_result) read.general |= static_cast<GprMask>(insn.reads & ~written.general);
+  if (!insn.constant_result && !only_pushes(insn))
+    read.general |= static_cast<GprMask>(insn.reads & ~written.general);
   read.vectors |= static_cast<VectorMask>(insn.vector_reads & ~written.vectors);
   written.general |= insn.writes;
   written.vectors |= insn.vector_writes;
