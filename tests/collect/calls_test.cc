@@ -206,6 +206,15 @@ TEST_CASE("frames that an exception left behind end with a return below them") {
   CHECK(inclusive(p, 20) == (1 + 5 + 1 + 2 + 1) + (1 + 4));
 }
 
+TEST_CASE("a jump to what is found out later to be a function is one of its invocations") {
+  CallScript s;
+  s.call(0, 1, 30).run(30, 5, RunExit::indirect_jump).ret(40, 7);
+  s.call(1, 1, 40).ret(40, 7).plain(2, 1);
+  const auto p = s.collect();
+  CHECK(invocations(p, 40) == 2);
+  CHECK(pair(p, 1, 40) == Figures{1, 7});
+}
+
 TEST_CASE("where an exception was handled once, others end the frames that they leave behind") {
   CallScript s;
   for (int i = 0; i < 4; i++) {

@@ -97,6 +97,26 @@ TEST_CASE("a conditional jump to where a function begins is a call") {
   CHECK(p.functions[1].invocations == 0);
 }
 
+TEST_CASE("threads are not called by who makes them, and a stub's function is called once") {
+  Profile p = functions({5, 20, 1000, 60});
+  p.functions[1].name = "clone3";
+  call(p, 0, 1, 2);
+  call(p, 1, 2, 2);  // in the new threads
+  estimate_inclusive(p);
+  CHECK(p.functions[1].inclusive == 20);
+  CHECK(p.functions[0].inclusive == 25);
+  CHECK(p.functions[2].inclusive == 1000);
+  p = functions({5, 20, 1000});
+  p.functions[1].name = "_dl_runtime_resolve_xsavec";
+  call(p, 0, 1, 1);
+  call(p, 0, 2, 10);
+  p.tables.edges.push_back({{0, 1 * 16 + 8}, {0, 2 * 16}, EdgeKind::indirect_jump, 1});
+  estimate_inclusive(p);
+  CHECK(p.functions[1].inclusive == 20);
+  CHECK(p.functions[2].invocations == 0);
+  CHECK(p.tables.calls[1].inclusive == 1000);
+}
+
 TEST_CASE("a function that calls itself keeps its own figure") {
   Profile p = functions({5, 60});
   call(p, 0, 1, 1);

@@ -83,6 +83,7 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
   EntryState& entry = entries.data()[callee];
   if ((entry.flags & EntryState::kCalled) == 0) [[unlikely]] {
     entry.flags |= EntryState::kCalled;
+    entry.other_invocations += entry.early_jumps;
     note_called(table.block(BlockId(callee)).start);
   }
   if (thread.frames.size() >= kMaxFrames) [[unlikely]]
@@ -274,6 +275,7 @@ void EdgeCollector::State::jumped(GuestThread& thread, const Event& event, Follo
       Facts::block(facts) == top.block() && event.clock - top.clock == Facts::insns(facts);
   EntryState& entry = entries.data()[event.successor];
   if (!through_stub && (entry.flags & EntryState::kCalled) == 0) {
+    entry.early_jumps++;
     if (is_return_point(event.successor))
       arrive(thread, table.block(BlockId(event.successor)).start.value, event.clock);
     return;

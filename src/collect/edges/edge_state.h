@@ -142,6 +142,7 @@ struct EntryState {
   uint64_t other_invocations;  // not through a call pair
   uint32_t flags;
   uint32_t active;  // on the current thread's stack
+  uint32_t early_jumps;  // that may have been tail calls, when it was not known to be called
 };
 
 // For a run that ends in a call.

@@ -8,10 +8,13 @@ namespace {
 
 using decoder::Insn;
 using decoder::kRbp;
+using decoder::kRbx;
 using decoder::kRsp;
 
 bool is_copied_to_stack_pointer(const Insn& insn) {
-  if (insn.sum.to == kRsp) return insn.sum.from != kRsp && insn.sum.from != kRbp;
+  // Where a function aligns its stack it keeps the old one in rbp or rbx.
+  const auto is_own = [](decoder::Gpr r) { return r == kRsp || r == kRbp || r == kRbx; };
+  if (insn.sum.to == kRsp) return !is_own(insn.sum.from);
   return insn.pure_load && insn.result == kRsp;
 }
 

@@ -5,9 +5,9 @@
 
 namespace shadowprof::collect {
 
-// Whether a block takes its stack pointer from elsewhere than the stack or the frame pointer, as
-// the code does that longjmp and exceptions leave by: a jump at its end leads to any activation, or
-// to another stack.
+// Whether a block takes its stack pointer from elsewhere than the stack or a frame pointer, as the
+// code does that longjmp and exceptions leave by: a jump at its end leads to any activation, or to
+// another stack.
 bool switches_stack(const trace::BlockTable& table, const trace::Block& block);
 
 }  // namespace shadowprof::collect

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "profile/hotlists/call_circle.h"
@@ -16,6 +18,17 @@ struct Call {
   double count;
 };
 
+// A thread begins with a call of it, which is none of the thread that has made it.
+bool begins_threads(const Function& f) {
+  constexpr std::string_view kNames[] = {"clone", "__clone", "clone3", "__clone3"};
+  return std::ranges::find(kNames, f.name) != std::end(kNames);
+}
+
+// It jumps to what it has found for who called it through a linkage stub, which is a call already.
+bool resolves_names(const Function& f) {
+  return std::string_view(f.name).starts_with("_dl_runtime_resolve");
+}
+
 class CallGraph {
  public:
   explicit CallGraph(const Profile& profile)
@@ -27,7 +40,9 @@ class CallGraph {
         costs_(calls_.size()) {
     Counts counts;
     for (const CallPair& c : profile.tables.calls) {
-      if (const auto pair = between_functions(c.site, c.callee))
+      const auto pair = between_functions(c.site, c.callee);
+      if (pair && begins_threads(profile.functions[pair->first])) continue;
+      if (pair)
         counts[*pair] += static_cast<double>(c.count);
       else if (const auto f = index_of(c.callee); f && f == index_of(c.site))
         self_calls_[*f] += static_cast<double>(c.count);
@@ -79,6 +94,7 @@ class CallGraph {
       if (!is_jump(e.kind)) continue;
       const auto pair = between_functions(e.from, e.to);
       if (!pair || is_linkage_stub(e.from)) continue;
+      if (resolves_names(profile_.functions[pair->first])) continue;
       const bool is_start = e.to == profile_.functions[pair->second].at;
       (is_start ? counts : to_elsewhere)[*pair] += static_cast<double>(e.count);
       if (!is_start) continue;
