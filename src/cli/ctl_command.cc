@@ -40,8 +40,20 @@ struct CtlOptions {
 
 constexpr std::string_view kSampleSize = "sample-size=";
 
+constexpr const char* kSettings =
+    "what can be set is max-overhead=PCT, freq=HZ, sample-size=N, values=CONDITION and "
+    "latency=CONDITION";
+
+bool is_setting(std::string_view text) {
+  for (const std::string_view name :
+       {"max-overhead=", "freq=", "sample-size=", "values=", "latency="})
+    if (text.starts_with(name)) return true;
+  return false;
+}
+
 // Numbers as people type them are spelled out.
 Result<std::string> setting_request(std::string text) {
+  if (!is_setting(text)) return fail("'{}' is no setting: {}", printable(text), kSettings);
   if (text.starts_with(kSampleSize) && text != "sample-size=auto") {
     SP_ASSIGN(const uint64_t size, parse_count(text.substr(kSampleSize.size())));
     text = fmt::format("{}{}", kSampleSize, size);
@@ -60,10 +72,7 @@ Result<std::string> request_of(const std::vector<std::string>& words) {
   if (words.size() > (sets ? 2u : 1u))
     return fail("'{}' is one word too many", printable(words.back()));
   if (!sets) return what;
-  if (words.size() < 2)
-    return fail(
-        "what can be set is max-overhead=PCT, freq=HZ, sample-size=N, values=CONDITION and "
-        "latency=CONDITION");
+  if (words.size() < 2) return fail("{}", kSettings);
   if (!words[1].starts_with(kMaxOverhead)) return setting_request(words[1]);
   SP_ASSIGN(const double share, parse_percent(words[1].substr(kMaxOverhead.size())));
   if (share <= 0 || share > 1) return fail("max-overhead is above 0% and at most 100%");
