@@ -20,8 +20,10 @@ constexpr uint64_t kFewestPasses = 3;
 // From one pass to the next where a branch begins to be counted: so many instructions take
 // tens of nanoseconds. Fewer where there is no such branch.
 constexpr uint64_t kLeastDistance = 300;
-constexpr uint64_t kLeastDistanceOfAll = 60;
-static_assert(kLeastDistanceOfAll < kLeastDistance);
+constexpr uint64_t kLeastDistanceOfAll = 40;
+// Beyond it a sample has too few passes: one that is passed more often is better.
+constexpr uint64_t kGoodDistance = 3000;
+static_assert(kLeastDistanceOfAll < kLeastDistance && kLeastDistance < kGoodDistance);
 constexpr size_t kMostKept = 48;               // samples
 constexpr size_t kMostRuns = size_t{1} << 15;  // of one, which are looked at again
 constexpr int kOverlapPower = 4;
@@ -64,9 +66,10 @@ std::optional<CountedPlace> best_of(const PlaceCandidates& candidates, uint64_t 
     if (candidate.passes <= most && candidate.passes > often.passes) often = candidate;
     if (candidate.passes > most && candidate.passes < seldom.passes) seldom = candidate;
   }
-  if (often.passes >= kFewestPasses) return often.place;
-  if (seldom.place.at != GuestAddr()) return seldom.place;
-  return std::nullopt;
+  const bool is_seldom_known = seldom.place.at != GuestAddr();
+  const uint64_t fewest = is_seldom_known ? instructions / kGoodDistance : kFewestPasses;
+  if (often.passes >= std::max(fewest, kFewestPasses)) return often.place;
+  return is_seldom_known ? std::optional(seldom.place) : std::nullopt;
 }
 
 // How far a sample's passes are distributed over the branches as those of a stretch: 0 to 1.

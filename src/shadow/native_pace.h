@@ -21,8 +21,9 @@
 // there is to be a counted branch in all of its code: where samples pass none for long, the
 // branches are looked at that are passed there, and the one is counted, too, that is passed the
 // most often of those that are not passed too often, as each pass takes a little time. Where all
-// are passed too often it is the one that is passed the least, if that is not more than once in 60
-// instructions. Where there is none it is another instruction, by the same rule.
+// are passed too often, or hardly ever, it is the one that is passed the least of the former, if
+// that is not more than once in 40 instructions. Where there is none it is another instruction, by
+// the same rule.
 //
 // Only the beginning of each sample is looked at. What it executed before its first pass and behind
 // its last one count as one piece, for the first. A branch that is added divides what lies between
