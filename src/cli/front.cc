@@ -37,6 +37,7 @@ void pass_on(int signal, siginfo_t* info, void*) {
 // worker takes SIGUSR1 for our own death, and looks.
 void prepare_front_signals() {
   sample::ignore_group_signals();
+  for (int signal : {SIGPIPE, SIGXCPU, SIGXFSZ}) ::signal(signal, SIG_IGN);
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_RESTART | SA_SIGINFO;

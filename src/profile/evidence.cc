@@ -27,7 +27,9 @@ std::string why_empty(const Profile& p) {
   if (stopped > asleep)
     return "no samples: the program was stopped, as by ctrl-Z, whenever one was due";
   if (refused > asleep)
-    return fmt::format("no samples: {} could not be taken; --mode burst needs less", refused);
+    return fmt::format("no samples: {} could not be taken{}", refused,
+                       p.run.mode == "burst" ? ", perhaps as the program was stopped"
+                                             : "; --mode burst needs less");
   if (p.run.exit && asleep <= kSleepsOfAShortProgram)
     return fmt::format(
         "no samples: the program ended before the first one, after {:.3f} s; --mode full profiles "

@@ -106,7 +106,9 @@ TEST_CASE("a profile without samples says why") {
   p.overhead.stops["stopped"] = 5;
   CHECK(says("was stopped"));
   p.overhead.stops = {{"sleeping", 4}, {"refused", 6}};
-  CHECK(says("6 could not be taken"));
+  CHECK(says("6 could not be taken; --mode burst needs less"));
+  p.run.mode = "burst";
+  CHECK(says("6 could not be taken, perhaps as the program was stopped"));
 }
 
 TEST_CASE("a profile that ended early is no whole one, and stays so in its file and in sums") {
