@@ -145,6 +145,7 @@ class Engine {
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
   bool step_inserted_code(GuestThread& t, Registers& regs);
+  bool step_to_border(GuestThread& t, Registers& regs);
   void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);
   void note_native(GuestThread& t, const emu::Fragment* fragment);

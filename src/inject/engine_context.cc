@@ -143,6 +143,14 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
 }
 
 bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
+  const uint64_t before = records_.counts.context_steps;
+  if (!step_to_border(t, regs)) return false;
+  // A step's trap resets its disposition, as those of ours do.
+  if (records_.counts.context_steps != before) repair_signal_state(t, SIGTRAP);
+  return true;
+}
+
+bool Engine::step_to_border(GuestThread& t, Registers& regs) {
   StepMask mask(t.tracee);
   const emu::CodeCache& cache = t.process->space->cache();
   for (;;) {
@@ -300,6 +308,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
       saw_trap = saw_trap || stop->is_trap();  // nothing has executed yet
     }
   }
+  if (!raised && !insn.traps_itself) repair_signal_state(t, SIGTRAP);
   if (saw_trap && !t.tracee.interrupt_if_alive()) return;
   const bool executed = !raised || (raised->si_signo == SIGTRAP && raised->si_code > 0);
   if (executed && insn.shows_step)
