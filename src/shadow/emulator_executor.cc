@@ -67,8 +67,7 @@ Status EmulatorExecutor::start() {
   {
     // Calls that the replica makes must not write to the program's shared memory either.
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
-    shared_.note_anew(replica_.mapped_anew);
-    SP_TRY(shared_.protect(remote, mappings));
+    SP_TRY(shared_.protect(remote, mappings, replica_.mapped_anew));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   view_.set_areas(memory_areas(tid(), mappings));

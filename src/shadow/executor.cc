@@ -52,8 +52,7 @@ Status Executor::start() {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), kReplica);
     SP_TRY(space_.map_into(remote, mappings));
     SP_ASSIGN(slot_, space_.acquire_slot(remote));
-    shared_.note_anew(replica_.mapped_anew);
-    SP_TRY(shared_.protect(remote, mappings));
+    SP_TRY(shared_.protect(remote, mappings, replica_.mapped_anew));
     space_.show_calls_that_write(*slot_, shared_.has_writable());
     may_go_native_ = budget_.goes_on && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());

@@ -46,10 +46,11 @@ bool map_anew(ptrace::RemoteSyscalls& remote, const kernel::Mapping& m) {
   if (!file.valid() || !may_be_mapped_anew(file.get())) return false;
   const auto sent = ptrace::send_fd(remote, file.get(), O_RDONLY);
   if (!sent) return false;
-  const int protection = PROT_READ | PROT_WRITE | (m.executable ? PROT_EXEC : 0);
-  const auto anew = remote.mmap(GuestAddr(), m.range.size(), protection,
-                                MAP_PRIVATE | MAP_NORESERVE, *sent, m.offset);
-  if (!remote.close(*sent) || !anew) return false;
+  const int protection = PROT_READ | (m.executable ? PROT_EXEC : 0);
+  const auto anew =
+      remote.mmap(GuestAddr(), m.range.size(), protection, MAP_SHARED, *sent, m.offset);
+  (void)remote.close(*sent);
+  if (!anew) return false;
   const auto moved = remote.call(SYS_mremap, *anew, m.range.size(), m.range.size(),
                                  MREMAP_MAYMOVE | MREMAP_FIXED, m.range.start);
   if (moved && *moved >= 0) return true;

@@ -5,9 +5,9 @@
 // A mapping keeps its file as it was opened. One that was opened for writing the kernel lets nobody
 // execute (ETXTBSY): a program that writes a file by a mapping, as linkers do, may execute it once
 // it has unmapped it, and a replica that still maps it would be in the way. So they are made anew
-// as soon as there is a replica: private, and of the file opened for reading. To see which file a
+// as soon as there is a replica: read-only, and of the file opened for reading. To see which file a
 // mapping is of takes the right to see /proc/PID/map_files, as root has it. Without that, and for
-// memory that has no name in a file system, they stay as they are.
+// memory that has no name in a file system, they stay as they are (shared_pages.h).
 #pragma once
 
 #include <vector>
@@ -19,7 +19,7 @@
 namespace shadowprof::shadow {
 
 bool has_shared_files(const std::vector<kernel::Mapping>& mappings);
-// In the thread that makes the calls, which has these mappings. Returns those that are private now.
+// In the thread that makes the calls, which has these mappings. Returns those that are made anew.
 // Files that the program has a lease on are not opened (kernel/file_leases.h).
 std::vector<GuestRange> map_files_anew(ptrace::RemoteSyscalls& remote,
                                        const std::vector<kernel::Mapping>& mappings,

@@ -164,6 +164,10 @@ void leave_group(const Replica& replica, GuestAddr syscall_insn) {
 void let_files_go(Replica& replica, GuestAddr syscall_insn) {
   const auto mappings = kernel::read_maps(replica.tracee.tid());
   if (!mappings) return;
+  // Calls of ours write to the stack, which is not to be the program's.
+  const GuestAddr stack(replica.threads.front().registers.sp());
+  for (const kernel::Mapping& m : *mappings)
+    if (m.shared && m.range.contains(stack)) return;
   ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, kReplica);
   replica.mapped_anew = map_files_anew(remote, *mappings, replica.descriptors);
   (void)remote.finish();

@@ -14,24 +14,19 @@
 namespace shadowprof::shadow {
 
 Status SharedPages::protect(ptrace::RemoteSyscalls& remote,
-                            const std::vector<kernel::Mapping>& mappings) {
+                            const std::vector<kernel::Mapping>& mappings,
+                            const std::vector<GuestRange>& anew) {
   for (const kernel::Mapping& m : mappings) {
-    if (!m.shared || is_anew(m.range)) continue;
+    if (!m.shared) continue;
     const int executable = m.executable ? PROT_EXEC : 0;
+    const bool is_anew =
+        std::ranges::any_of(anew, [&](const GuestRange& range) { return range.overlaps(m.range); });
     if (m.writable) {
       SP_TRY(remote.mprotect(m.range.start, m.range.size(), PROT_READ | executable));
     }
-    shared_.push_back({m.range, m.writable, PROT_READ | PROT_WRITE | executable});
+    shared_.push_back({m.range, m.writable || is_anew, PROT_READ | PROT_WRITE | executable});
   }
   return {};
-}
-
-void SharedPages::note_anew(const std::vector<GuestRange>& ranges) {
-  anew_.insert(anew_.end(), ranges.begin(), ranges.end());
-}
-
-bool SharedPages::is_anew(GuestRange range) const {
-  return std::ranges::any_of(anew_, [&](const GuestRange& anew) { return anew.overlaps(range); });
 }
 
 const SharedPages::Shared* SharedPages::find(GuestAddr address) const {
@@ -52,7 +47,6 @@ bool SharedPages::overlaps(GuestRange range) const {
 }
 
 bool SharedPages::has_copies(GuestRange range) const {
-  if (is_anew(range)) return true;
   const auto first = std::lower_bound(private_.begin(), private_.end(), range.start.page());
   return first != private_.end() && *first < range.end;
 }

@@ -4,8 +4,6 @@
 // store of the program's. So those that are writable are made read-only before the replica runs; a
 // store then faults, and the page is replaced by a private copy. The others stay as they are, and
 // may become writable only in the program.
-//
-// Mappings of files are private before that, where they can be (file_mappings.h).
 #pragma once
 
 #include <vector>
@@ -18,17 +16,15 @@ namespace shadowprof::shadow {
 
 class SharedPages {
  public:
-  // Before the replica executes anything.
-  Status protect(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
-
-  // These are private already, and the kernel makes copies of their pages.
-  void note_anew(const std::vector<GuestRange>& ranges);
+  // Before the replica executes anything. `anew`: these are read-only already, and are writable in
+  // the program (file_mappings.h).
+  Status protect(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings,
+                 const std::vector<GuestRange>& anew = {});
 
   // Is a store there to be made to a copy of the page, which there is not yet?
   bool contains(GuestAddr address) const;
   // Is something of it shared memory, writable or not, or was it when the replica was made?
   bool overlaps(GuestRange range) const;
-  // Some of its pages are, or may be, copies.
   bool has_copies(GuestRange range) const;
   // Then system calls may fail for want of a copy: the kernel makes none.
   bool has_writable() const;
@@ -48,10 +44,8 @@ class SharedPages {
     int protection = 0;     // of a copy
   };
   const Shared* find(GuestAddr address) const;
-  bool is_anew(GuestRange range) const;
 
   std::vector<Shared> shared_;
-  std::vector<GuestRange> anew_;
   std::vector<GuestAddr> private_;  // pages copied, ascending
 };
 

@@ -11,11 +11,14 @@
 #include <sstream>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "../temporary_folder.h"
+#include "base/limits.h"
 #include "base/unique_fd.h"
 #include "ptrace/wait.h"
 #include "shadow/replica.h"
+#include "shadow/shared_pages.h"
 #include "twin.h"
 
 namespace shadowprof::shadow {
@@ -42,6 +45,14 @@ class MappedProgram {
     memory_ = nullptr;
   }
   GuestAddr address() const { return GuestAddr(reinterpret_cast<uint64_t>(memory_)); }
+  // It takes the right to.
+  bool can_see_mappings() const {
+    const GuestAddr end = (address() + size_ + limits::kPageBytes - 1).page();
+    const std::string link =
+        fmt::format("/proc/self/map_files/{:x}-{:x}", address().value, end.value);
+    struct stat status;
+    return ::stat(link.c_str(), &status) == 0;
+  }
   // Its exit status, or why it cannot be executed.
   int execute() const {
     return test::exit_status_of([&] {
@@ -58,8 +69,8 @@ class MappedProgram {
 };
 
 TEST_CASE("a file that a replica has mapped may be executed") {
-  if (::geteuid() != 0) return;  // who else may not see what is mapped
   MappedProgram program;
+  if (!program.can_see_mappings()) return;
   const GuestAddr address = program.address();
   const Twin twin;
   const ptrace::Tracee tracee = ptrace::seize(twin.tid(), kReplica.options).value();
@@ -82,7 +93,16 @@ TEST_CASE("a file that a replica has mapped may be executed") {
   CHECK(anew[0].start == address);
   CHECK(program.execute() == 0);
   CHECK(memory.read_value<uint32_t>(address).value() == first);
-  CHECK(!has_shared_files(kernel::read_maps(twin.tid()).value()));
+  const auto now = kernel::read_maps(twin.tid()).value();
+  CHECK(!has_shared_files(now));
+
+  // The program writes to it, so a store of the replica's is made to a copy.
+  SharedPages shared;
+  ptrace::RemoteSyscalls again(tracee, syscall_insn, kReplica);
+  REQUIRE(shared.protect(again, now, anew));
+  CHECK(shared.contains(address));
+  CHECK(shared.has_writable());
+  REQUIRE(again.finish());
 }
 
 }  // namespace
