@@ -229,6 +229,22 @@ TEST_CASE("where an exception was handled once, others end the frames that they 
   CHECK(pair(p, 15, 40) == Figures{4, 28});
 }
 
+TEST_CASE("what cleans up behind an exception is not taken for who handles it") {
+  CallScript s;
+  for (int i = 0; i < 3; i++) {
+    s.call(0, 1, 10).call(10, 1, 20).call(20, 1, 30).plain(30, 5);
+    s.ret(31, 1).call(25, 2, 40).ret(40, 3);                 // into 20, which cleans up,
+    s.call(26, 1, 50).plain(50, 4).ret(51, 1).plain(15, 1);  // and goes on to the handler in 10
+    s.call(16, 1, 60).ret(60, 1).ret(17, 1).run(1, 1, RunExit::jump, 0);
+  }
+  const auto p = s.collect();
+  // The first time it is not known before 10 returns that it was 10 that went on.
+  CHECK(inclusive(p, 20) == 3 * (1 + 5 + 1 + 2 + 3 + 1 + 4 + 1) + (1 + 1 + 1 + 1));
+  CHECK(inclusive(p, 10) == 3 * (1 + 18 + 4));
+  CHECK(pair(p, 25, 40) == Figures{3, 9});
+  CHECK(pair(p, 16, 60) == Figures{3, 3});
+}
+
 TEST_CASE("a loop that handles exceptions is found again, by whatever way it makes its calls") {
   CallScript s;
   for (int i = 0; i < 100; i++) {

@@ -32,9 +32,10 @@ constexpr size_t kFreeSearch = 16;
 constexpr uint64_t kCreditPerCall = 4;
 constexpr uint64_t kMaxCredit = uint64_t{1} << 24;
 
-// Whoever has more of them has switched to another stack, and nothing is found.
+// Whoever has more of them has switched to another stack; the oldest is forgotten.
 constexpr size_t kMostSuspicions = 16;
 constexpr size_t kMostPlaces = 16;
+constexpr size_t kNowhere = ~size_t{0};
 
 Event enter_at(uint64_t clock) {
   return {clock, kEnterRun, 0};
@@ -83,7 +84,6 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
   EntryState& entry = entries.data()[callee];
   if ((entry.flags & EntryState::kCalled) == 0) [[unlikely]] {
     entry.flags |= EntryState::kCalled;
-    entry.other_invocations += entry.early_jumps;
     note_called(table.block(BlockId(callee)).start);
   }
   if (thread.frames.size() >= kMaxFrames) [[unlikely]]
@@ -166,43 +166,50 @@ void EdgeCollector::State::shed(GuestThread& thread, uint64_t clock) {
   thread.suspicions.clear();
 }
 
-// An activation of this function was on top of so many frames, which are right: what was not placed
-// last is its.
+// So many frames are right, and the activation of this function that is behind them: it goes on
+// regularly, so what was not placed last is its.
 void EdgeCollector::State::trust(GuestThread& thread, size_t depth, CodeOwners::Owner owner) {
   std::vector<Suspicion>& suspicions = thread.suspicions;
   if (suspicions.empty() || suspicions.back().depth <= depth) return;
   for (const CodeOwners::Place place : suspicions.back().places) owners.learn(place, owner);
-  while (!suspicions.empty() && suspicions.back().depth > depth) suspicions.pop_back();
+  drop_suspicions(thread, depth);
 }
 
-// The nearest activation of this function goes on, and what is above it was left behind. False:
-// there is none near.
-bool EdgeCollector::State::go_back_to(GuestThread& thread, CodeOwners::Owner owner,
-                                      uint64_t clock) {
+void EdgeCollector::State::drop_suspicions(GuestThread& thread, size_t depth) {
+  while (!thread.suspicions.empty() && thread.suspicions.back().depth > depth)
+    thread.suspicions.pop_back();
+}
+
+// The nearest activation of this function, below so many frames. kNowhere: there is none near.
+size_t EdgeCollector::State::find_activation(GuestThread& thread, CodeOwners::Owner owner) {
   const std::vector<Frame>& frames = thread.frames;
   const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
   for (size_t looked = 1; looked <= allowed; looked++) {
     const size_t depth = frames.size() - looked;
     if (looked > kFreeSearch) thread.search_credit--;
-    if (!owners.are_one(frames[depth].owner, owner)) continue;
-    pop_to(thread, depth + 1, clock);
-    trust(thread, depth, owner);
-    return true;
+    if (owners.are_one(frames[depth].owner, owner)) return depth;
   }
-  return false;
+  return kNowhere;
 }
 
-// Control comes to this address by no call, and by no return that was expected.
+// Control comes to this address by no call, and by no return that was expected. Whatever was not
+// placed before may be of another function than what follows.
 void EdgeCollector::State::arrive(GuestThread& thread, uint64_t address, uint64_t clock) {
   if (thread.frames.empty()) return;
   const CodeOwners::Place place = owners.place(address);
   const CodeOwners::Owner owner = owners.owner(place);
-  if (owner != CodeOwners::kNobody && go_back_to(thread, owner, clock)) return;
+  const bool is_known = owner != CodeOwners::kNobody;
+  if (const size_t depth = is_known ? find_activation(thread, owner) : kNowhere;
+      depth != kNowhere) {
+    pop_to(thread, depth + 1, clock);
+    return drop_suspicions(thread, depth);
+  }
   std::vector<Suspicion>& suspicions = thread.suspicions;
   const size_t depth = thread.frames.size();
-  while (!suspicions.empty() && suspicions.back().depth >= depth) suspicions.pop_back();
+  drop_suspicions(thread, depth - 1);
   if (suspicions.size() == kMostSuspicions) suspicions.erase(suspicions.begin());
-  suspicions.push_back({depth, {place}});
+  suspicions.push_back({depth, {}});
+  if (!is_known) suspicions.back().places.push_back(place);
 }
 
 void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
@@ -248,7 +255,13 @@ void EdgeCollector::State::place_call(GuestThread& thread, CallSite& site, uint6
       if (last.places.size() < kMostPlaces) last.places.push_back(site.place);
       return;
     }
-    if (owner != CodeOwners::kNobody && !go_back_to(thread, owner, clock) && is_on_top) return;
+    const size_t depth = owner == CodeOwners::kNobody ? kNowhere : find_activation(thread, owner);
+    if (depth != kNowhere) {
+      pop_to(thread, depth + 1, clock);
+      trust(thread, depth, owner);
+    } else if (is_on_top) {
+      return;
+    }
   }
   if (thread.frames.empty()) return;
   Frame& top = thread.frames.back();
@@ -275,9 +288,10 @@ void EdgeCollector::State::jumped(GuestThread& thread, const Event& event, Follo
       Facts::block(facts) == top.block() && event.clock - top.clock == Facts::insns(facts);
   EntryState& entry = entries.data()[event.successor];
   if (!through_stub && (entry.flags & EntryState::kCalled) == 0) {
-    entry.early_jumps++;
     if (is_return_point(event.successor))
       arrive(thread, table.block(BlockId(event.successor)).start.value, event.clock);
+    else
+      entry.other_invocations++;  // if it turns out to be called
     return;
   }
   pop_to(thread, thread.frames.size() - 1, event.clock);

@@ -97,7 +97,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
   errors.keep_order();
   for (uint32_t id = 0; options.calls && id < table.block_count(); id++) {
     const EntryState& entry = entries.data()[id];
-    if (entry.inclusive == 0 && entry.other_invocations == 0) continue;
+    if (!entry.has_figures()) continue;
     builder.add_entry(builder.at(table.block(BlockId(id))), entry.other_invocations,
                       entry.inclusive);
   }

@@ -139,10 +139,14 @@ struct EntryState {
   static constexpr uint32_t kReturnPoint = 4;  // it follows a call
 
   uint64_t inclusive;
-  uint64_t other_invocations;  // not through a call pair
+  // Not through a call pair. Of what is not called, jumps that may be within a function.
+  uint64_t other_invocations;
   uint32_t flags;
   uint32_t active;  // on the current thread's stack
-  uint32_t early_jumps;  // that may have been tail calls, when it was not known to be called
+
+  bool has_figures() const {
+    return (flags & kCalled) != 0 && (inclusive != 0 || other_invocations != 0);
+  }
 };
 
 // For a run that ends in a call.
@@ -218,7 +222,8 @@ struct EdgeCollector::State {
   void shed(GuestThread& thread, uint64_t clock);
   void place_call(GuestThread& thread, CallSite& site, uint64_t clock);
   void arrive(GuestThread& thread, uint64_t address, uint64_t clock);
-  bool go_back_to(GuestThread& thread, CodeOwners::Owner owner, uint64_t clock);
+  size_t find_activation(GuestThread& thread, CodeOwners::Owner owner);
+  void drop_suspicions(GuestThread& thread, size_t depth);
   void trust(GuestThread& thread, size_t depth, CodeOwners::Owner owner);
   bool is_return_point(uint32_t block);
   void pop_to(GuestThread& thread, size_t depth, uint64_t clock);

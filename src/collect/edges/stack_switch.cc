@@ -12,8 +12,11 @@ using decoder::kRbx;
 using decoder::kRsp;
 
 bool is_copied_to_stack_pointer(const Insn& insn) {
-  // Where a function aligns its stack it keeps the old one in rbp or rbx.
-  const auto is_own = [](decoder::Gpr r) { return r == kRsp || r == kRbp || r == kRbx; };
+  // Where a function aligns its stack it keeps the old one in rbp or rbx, or goes back by r10,
+  // which is where its arguments are.
+  const auto is_own = [&](decoder::Gpr r) {
+    return r == kRsp || r == kRbp || r == kRbx || (r == decoder::kR10 && insn.sum.addend == -8);
+  };
   if (insn.sum.to == kRsp) return !is_own(insn.sum.from);
   return insn.pure_load && insn.result == kRsp;
 }
