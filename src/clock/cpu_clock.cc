@@ -20,7 +20,6 @@ constexpr size_t kMostWatched = 1024;
 // 64 KiB of records are 800 ticks: a second of the fastest clock that we use, and more. Those of
 // all that a processor executes are four times as many: each program that begins maps some thirty
 // pieces of code, and a compiler is begun dozens of times a second.
-constexpr size_t kThreadPages = 16;
 constexpr size_t kProcessorPages = 64;
 constexpr int kMostWithManyPages = 32;  // processors; of more the kernel's memory would be too much
 // To begin and end a window is an interrupt on each of them.
@@ -226,8 +225,8 @@ Status CpuClock::watch_on(int processor, Tid process, Tid thread) {
   if (const auto ring = rings_.find(processor); ring != rings_.end())
     return ring->second.add(std::move(events));
   const bool has_many = whose() == EventsOf::processors && processors() <= kMostWithManyPages;
-  SP_ASSIGN(EventRing ring,
-            EventRing::map(std::move(events), has_many ? kProcessorPages : kThreadPages));
+  SP_ASSIGN(EventRing ring, EventRing::map(std::move(events),
+                                           has_many ? kProcessorPages : EventRing::kFewestPages));
   rings_.emplace(processor, std::move(ring));
   return {};
 }

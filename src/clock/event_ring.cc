@@ -14,9 +14,16 @@
 namespace shadowprof::clock {
 
 Result<EventRing> EventRing::map(Events first, size_t data_pages) {
-  const size_t data_bytes = data_pages * limits::kPageBytes;
-  void* memory = ::mmap(nullptr, limits::kPageBytes + data_bytes, PROT_READ | PROT_WRITE,
-                        MAP_SHARED, first.lasting.get(), 0);
+  size_t data_bytes = data_pages * limits::kPageBytes;
+  const auto try_to_map = [&] {
+    return ::mmap(nullptr, limits::kPageBytes + data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  first.lasting.get(), 0);
+  };
+  void* memory = try_to_map();
+  if (memory == MAP_FAILED && data_pages > kFewestPages) {
+    data_bytes = kFewestPages * limits::kPageBytes;
+    memory = try_to_map();
+  }
   if (memory == MAP_FAILED) return fail_errno(errno, "cannot map the ring of clock events");
   EventRing ring(memory, data_bytes);
   SP_TRY(ring.add(std::move(first)));

@@ -29,7 +29,9 @@ class EventRing {
     UniqueFd paused;
   };
 
-  // Room for records of so many pages, a power of two.
+  // Room for records of so many pages, a power of two, or of the fewest, where the kernel refuses
+  // them (perf_event_mlock_kb).
+  static constexpr size_t kFewestPages = 16;
   static Result<EventRing> map(Events first, size_t data_pages);
   // One more thread writes here.
   Status add(Events events);

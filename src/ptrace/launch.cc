@@ -98,7 +98,8 @@ struct ChildPlan {
       const KernelSigaction action{ignored ? SIG_IGN : SIG_DFL, 0, nullptr, 0};
       (void)kernel_sigaction(signal, &action, nullptr);
     }
-    plan.request.signals.start_timers();
+    // With a fixed start time is not the kernel's.
+    if (!plan.request.fixed_start) plan.request.signals.start_timers();
     set_mask(plan.request.signals.blocked);
     ::execve(plan.request.path.c_str(), plan.argv, plan.environment);
     failure = {errno, ChildFailure::Step::execute};
@@ -178,7 +179,7 @@ InheritedSignals& InheritedSignals::take_timers() {
   taken_at = std::chrono::steady_clock::now();
   for (size_t which = 0; which < timers.size(); which++) {
     const itimerval stopped{};
-    ::setitimer(static_cast<__itimer_which_t>(which), &stopped, &timers[which]);
+    ::setitimer(static_cast<int>(which), &stopped, &timers[which]);
   }
   return *this;
 }
@@ -197,7 +198,7 @@ void InheritedSignals::start_timers() const {
       timer.it_value = {left / std::chrono::seconds(1),
                         left % std::chrono::seconds(1) / microseconds(1)};
     }
-    ::setitimer(static_cast<__itimer_which_t>(which), &timer, nullptr);
+    ::setitimer(static_cast<int>(which), &timer, nullptr);
   }
 }
 

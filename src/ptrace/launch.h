@@ -5,8 +5,8 @@
 // The program gets what it would have got from a shell that started it in our place: file
 // descriptors, working directory, umask, limits, process group and controlling terminal are simply
 // inherited; signal mask and ignored signals are put back to what we inherited ourselves, because
-// we change ours. No descriptor of ours survives into it (all are close-on-exec; so must be those
-// of the rest of this program).
+// we change ours, and timers that exec would keep are ours no more and go on there. No descriptor
+// of ours survives into it (all are close-on-exec; so must be those of the rest of this program).
 //
 //   fork -> child waits at a socket -> we seize it -> child executes -> exec event
 //

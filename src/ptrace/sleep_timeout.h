@@ -19,7 +19,7 @@ struct SleepTimeout {
   int64_t result = 0;  // of the call when it is over
 };
 
-// For a thread of `process` with these registers at a stop in that call. Nothing: not known.
+// For a thread with these registers at a stop in that call. Nothing: not known.
 std::optional<SleepTimeout> timeout_of(Tid thread, const machine::Registers& registers);
 
 }  // namespace shadowprof::ptrace

@@ -18,10 +18,15 @@ struct Call {
   double count;
 };
 
-// A thread begins with a call of it, which is none of the thread that has made it.
-bool begins_threads(const Function& f) {
-  constexpr std::string_view kNames[] = {"clone", "__clone", "clone3", "__clone3"};
-  return std::ranges::find(kNames, f.name) != std::end(kNames);
+// A thread begins with a call of it, which is none of the thread that has made it. Programs have
+// functions of the shortest name, too.
+bool begins_threads(const Profile& profile, const Function& f) {
+  constexpr std::string_view kNames[] = {"__clone", "clone3", "__clone3"};
+  if (std::ranges::find(kNames, f.name) != std::end(kNames)) return true;
+  const std::string& file = profile.modules[f.at.module].path;
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  return f.name == "clone" && (name.starts_with("libc.") || name.starts_with("libc-") ||
+                               name.starts_with("libpthread") || name.starts_with("ld-musl"));
 }
 
 // It jumps to what it has found for who called it through a linkage stub, which is a call already.
@@ -41,7 +46,7 @@ class CallGraph {
     Counts counts;
     for (const CallPair& c : profile.tables.calls) {
       const auto pair = between_functions(c.site, c.callee);
-      if (pair && begins_threads(profile.functions[pair->first])) continue;
+      if (pair && begins_threads(profile, profile.functions[pair->first])) continue;
       if (pair)
         counts[*pair] += static_cast<double>(c.count);
       else if (const auto f = index_of(c.callee); f && f == index_of(c.site))
