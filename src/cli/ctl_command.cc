@@ -45,8 +45,7 @@ constexpr const char* kSettings =
     "latency=CONDITION";
 
 bool is_setting(std::string_view text) {
-  for (const std::string_view name :
-       {"max-overhead=", "freq=", "sample-size=", "values=", "latency="})
+  for (const std::string_view name : {"freq=", "sample-size=", "values=", "latency="})
     if (text.starts_with(name)) return true;
   return false;
 }
