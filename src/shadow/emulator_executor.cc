@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/start_thread.h"
+#include "shadow/file_mappings.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -61,13 +62,14 @@ EmulatorExecutor::~EmulatorExecutor() {
 }
 
 Status EmulatorExecutor::start() {
-  SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
+  SP_ASSIGN(auto mappings, kernel::read_maps(tid()));
+  show_as_in_program(mappings, replica_.mapped_anew);
   space_.prepare(tid(), mappings);
   SP_TRY(space_.code().find_syscall_insn(mappings));
   {
     // Calls that the replica makes must not write to the program's shared memory either.
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
-    SP_TRY(shared_.protect(remote, mappings, replica_.mapped_anew));
+    SP_TRY(shared_.protect(remote, mappings));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   view_.set_areas(memory_areas(tid(), mappings));

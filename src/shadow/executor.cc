@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "ptrace/signal_cause.h"
+#include "shadow/file_mappings.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -46,13 +47,14 @@ Executor::~Executor() {
 }
 
 Status Executor::start() {
-  SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
+  SP_ASSIGN(auto mappings, kernel::read_maps(tid()));
+  show_as_in_program(mappings, replica_.mapped_anew);
   SP_TRY(space_.prepare(tid(), mappings));
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), kReplica);
     SP_TRY(space_.map_into(remote, mappings));
     SP_ASSIGN(slot_, space_.acquire_slot(remote));
-    SP_TRY(shared_.protect(remote, mappings, replica_.mapped_anew));
+    SP_TRY(shared_.protect(remote, mappings));
     space_.show_calls_that_write(*slot_, shared_.has_writable());
     may_go_native_ = budget_.goes_on && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());

@@ -64,6 +64,15 @@ bool has_shared_files(const std::vector<kernel::Mapping>& mappings) {
   return std::ranges::any_of(mappings, is_shared_file);
 }
 
+void show_as_in_program(std::vector<kernel::Mapping>& mappings,
+                        const std::vector<GuestRange>& anew) {
+  const auto is_anew = [&](const kernel::Mapping& m) {
+    return std::ranges::any_of(anew,
+                               [&](const GuestRange& range) { return range.overlaps(m.range); });
+  };
+  for (kernel::Mapping& m : mappings) m.writable |= m.shared && is_anew(m);
+}
+
 std::vector<GuestRange> map_files_anew(ptrace::RemoteSyscalls& remote,
                                        const std::vector<kernel::Mapping>& mappings,
                                        const Descriptors& descriptors) {

@@ -19,6 +19,9 @@
 namespace shadowprof::shadow {
 
 bool has_shared_files(const std::vector<kernel::Mapping>& mappings);
+// They are writable in the program, and to whoever asks what the replica's memory is.
+void show_as_in_program(std::vector<kernel::Mapping>& mappings,
+                        const std::vector<GuestRange>& anew);
 // In the thread that makes the calls, which has these mappings. Returns those that are made anew.
 // Files that the program has a lease on are not opened (kernel/file_leases.h).
 std::vector<GuestRange> map_files_anew(ptrace::RemoteSyscalls& remote,

@@ -14,17 +14,14 @@
 namespace shadowprof::shadow {
 
 Status SharedPages::protect(ptrace::RemoteSyscalls& remote,
-                            const std::vector<kernel::Mapping>& mappings,
-                            const std::vector<GuestRange>& anew) {
+                            const std::vector<kernel::Mapping>& mappings) {
   for (const kernel::Mapping& m : mappings) {
     if (!m.shared) continue;
     const int executable = m.executable ? PROT_EXEC : 0;
-    const bool is_anew =
-        std::ranges::any_of(anew, [&](const GuestRange& range) { return range.overlaps(m.range); });
     if (m.writable) {
       SP_TRY(remote.mprotect(m.range.start, m.range.size(), PROT_READ | executable));
     }
-    shared_.push_back({m.range, m.writable || is_anew, PROT_READ | PROT_WRITE | executable});
+    shared_.push_back({m.range, m.writable, PROT_READ | PROT_WRITE | executable});
   }
   return {};
 }

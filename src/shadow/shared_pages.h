@@ -16,10 +16,8 @@ namespace shadowprof::shadow {
 
 class SharedPages {
  public:
-  // Before the replica executes anything. `anew`: these are read-only already, and are writable in
-  // the program (file_mappings.h).
-  Status protect(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings,
-                 const std::vector<GuestRange>& anew = {});
+  // Before the replica executes anything.
+  Status protect(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
 
   // Is a store there to be made to a copy of the page, which there is not yet?
   bool contains(GuestAddr address) const;

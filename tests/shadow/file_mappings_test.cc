@@ -93,13 +93,14 @@ TEST_CASE("a file that a replica has mapped may be executed") {
   CHECK(anew[0].start == address);
   CHECK(program.execute() == 0);
   CHECK(memory.read_value<uint32_t>(address).value() == first);
-  const auto now = kernel::read_maps(twin.tid()).value();
+  auto now = kernel::read_maps(twin.tid()).value();
   CHECK(!has_shared_files(now));
 
   // The program writes to it, so a store of the replica's is made to a copy.
   SharedPages shared;
   ptrace::RemoteSyscalls again(tracee, syscall_insn, kReplica);
-  REQUIRE(shared.protect(again, now, anew));
+  show_as_in_program(now, anew);
+  REQUIRE(shared.protect(again, now));
   CHECK(shared.contains(address));
   CHECK(shared.has_writable());
   REQUIRE(again.finish());
