@@ -122,6 +122,14 @@ TEST_CASE("hotlists are ranked, limited and name places") {
   CHECK(lists.call_pairs[0].share == doctest::Approx(0.5));
 }
 
+TEST_CASE("a path has no more than all, whatever its weight was rounded to") {
+  Profile p = test::sample_profile();
+  p.tables.paths[0].count = 1000;
+  const Hotlists lists = compute_hotlists(p, 2);
+  CHECK(lists.paths.at(0).instructions > p.coverage.attributed);
+  CHECK(lists.paths.at(0).share == 1);
+}
+
 TEST_CASE("the time of a path is known as well as its part of the code is") {
   Profile p = test::sample_profile();
   p.confidence = {.exact = false, .groups = 10};

@@ -329,7 +329,8 @@ void add_paths(const Profile& profile, size_t limit, PlaceOf place, MarginOf mar
                                                                 : std::vector<uint64_t>();
   for (size_t i : hottest_paths(profile, path_ns, limit)) {
     const PathRow& p = profile.tables.paths[i];
-    const double share = share_of(p.count * p.insns, profile.coverage.attributed);
+    // Paths and blocks are weighted, and rounded, each by themselves.
+    const double share = std::min(1.0, share_of(p.count * p.insns, profile.coverage.attributed));
     const Margin error = margin(p.error * p.insns, profile.coverage.attributed);
     HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
                  p.count,
