@@ -58,7 +58,7 @@ bool EdgeCollector::State::is_return_point(uint32_t block) {
   uint32_t& flags = entries.data()[block].flags;
   if ((flags & EntryState::kLookedAt) == 0) {
     flags |= EntryState::kLookedAt;
-    if (return_addresses.contains(table.block(BlockId(block)).start.value))
+    if (owners.is_behind_call(table.block(BlockId(block)).start.value))
       flags |= EntryState::kReturnPoint;
   }
   return (flags & EntryState::kReturnPoint) != 0;

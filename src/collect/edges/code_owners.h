@@ -32,6 +32,17 @@ class CodeOwners {
   Place place(uint64_t address) {
     return places_.try_emplace(address, static_cast<Place>(places_.size())).first->second;
   }
+  // One that calls return to.
+  Place place_behind_call(uint64_t address) {
+    const Place its = place(address);
+    if (its >= behind_calls_.size()) behind_calls_.resize(its + 1);
+    behind_calls_[its] = true;
+    return its;
+  }
+  bool is_behind_call(uint64_t address) const {
+    const auto its = places_.find(address);
+    return its != places_.end() && its->second < behind_calls_.size() && behind_calls_[its->second];
+  }
   Owner owner(Place place) const { return place < owners_.size() ? last(owners_[place]) : kNobody; }
   // The anonymous one's, if nothing else is known.
   Owner owner_at(uint64_t address) {
@@ -71,7 +82,8 @@ class CodeOwners {
   }
 
   std::unordered_map<uint64_t, Place> places_;
-  std::vector<Owner> owners_;   // by place
+  std::vector<Owner> owners_;       // by place
+  std::vector<bool> behind_calls_;  // likewise
   std::vector<Owner> same_as_;  // of the anonymous ones: who they have turned out to be
 };
 

@@ -69,8 +69,7 @@ void EdgeCollector::State::start_run(uint32_t id) {
   const trace::Block& last = table.block(table.blocks(run).back());
   if (options.calls && trace::is_call(run.exit)) {
     sites.data()[id].return_address = last.end.value;
-    sites.data()[id].place = owners.place(last.end.value);
-    return_addresses.insert(last.end.value);
+    sites.data()[id].place = owners.place_behind_call(last.end.value);
     // `call next` only reads the program counter: nothing returns from it.
     if (run.target == last.end)
       follow = Follow::no;

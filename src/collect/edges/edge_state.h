@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/limits.h"
@@ -250,7 +249,6 @@ struct EdgeCollector::State {
 
   // Direct jumps by target: they become tail jumps when the target is called.
   std::unordered_map<uint64_t, std::vector<uint32_t>> jumps;
-  std::unordered_set<uint64_t> return_addresses;
 
   // Pairs by numbers that stay, and their counts at the last look.
   std::unordered_map<uint64_t, uint32_t> pair_numbers;
