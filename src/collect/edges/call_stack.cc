@@ -37,6 +37,20 @@ constexpr size_t kMostSuspicions = 16;
 constexpr size_t kMostPlaces = 16;
 constexpr size_t kNowhere = ~size_t{0};
 
+// The nearest frame that is the one, from the top, as far as it may be looked for. kNowhere: there
+// is none.
+template <typename IsTheOne>
+size_t find_frame(GuestThread& thread, const IsTheOne& is_the_one) {
+  const std::vector<Frame>& frames = thread.frames;
+  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
+  for (size_t looked = 1; looked <= allowed; looked++) {
+    const size_t depth = frames.size() - looked;
+    if (looked > kFreeSearch) thread.search_credit--;
+    if (is_the_one(frames[depth])) return depth;
+  }
+  return kNowhere;
+}
+
 Event enter_at(uint64_t clock) {
   return {clock, kEnterRun, 0};
 }
@@ -180,16 +194,9 @@ void EdgeCollector::State::drop_suspicions(GuestThread& thread, size_t depth) {
     thread.suspicions.pop_back();
 }
 
-// The nearest activation of this function, below so many frames. kNowhere: there is none near.
+// The nearest activation of this function, below so many frames.
 size_t EdgeCollector::State::find_activation(GuestThread& thread, CodeOwners::Owner owner) {
-  const std::vector<Frame>& frames = thread.frames;
-  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
-  for (size_t looked = 1; looked <= allowed; looked++) {
-    const size_t depth = frames.size() - looked;
-    if (looked > kFreeSearch) thread.search_credit--;
-    if (owners.are_one(frames[depth].owner, owner)) return depth;
-  }
-  return kNowhere;
+  return find_frame(thread, [&](const Frame& f) { return owners.are_one(f.owner, owner); });
 }
 
 // Control comes to this address by no call, and by no return that was expected. Whatever was not
@@ -223,11 +230,9 @@ void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
   }
   // A handler returns to code that calls rt_sigreturn(2); its activation ends with that.
   if (!thread.signals.empty() && thread.signals.back().depth + 1 == frames.size()) return;
-  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
-  for (size_t looked = 1; looked <= allowed; looked++) {
-    const size_t depth = frames.size() - looked;
-    if (looked > kFreeSearch) thread.search_credit--;
-    if (frames[depth].return_address != target) continue;
+  const size_t depth =
+      find_frame(thread, [&](const Frame& f) { return f.return_address == target; });
+  if (depth != kNowhere) {
     trust(thread, depth, frames[depth].owner);
     pop_to(thread, depth, event.clock);
     return;
@@ -389,7 +394,7 @@ void EdgeCollector::State::signal_returned(GuestThread& thread) {
   if (thread.signals.empty()) return;
   const ActiveSignal signal = thread.signals.back();
   pop_to(thread, signal.depth, thread.clock);
-  std::erase_if(thread.suspicions, [&](const Suspicion& s) { return s.depth > signal.depth; });
+  drop_suspicions(thread, signal.depth);
   thread.signals.pop_back();
   thread.pending = signal.pending;
   thread.has_pending = signal.has_pending;
