@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/file_leases.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+
+#include "kernel/fdinfo.h"
 
 namespace shadowprof::kernel {
 
@@ -20,9 +18,7 @@ bool has_lease(std::string_view fdinfo) {
 }
 
 bool has_lease(Tid process, int fd) {
-  std::ostringstream text;
-  text << std::ifstream(fmt::format("/proc/{}/fdinfo/{}", process.value, fd)).rdbuf();
-  return has_lease(text.view());
+  return has_lease(read_fdinfo(process, fd));
 }
 
 }  // namespace shadowprof::kernel

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/user_faults.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/kcmp.h>
 #include <sys/syscall.h>
@@ -13,7 +12,7 @@
 #include <cstdint>
 
 #include "base/numbered_entries.h"
-#include "base/unique_fd.h"
+#include "kernel/fdinfo.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::kernel {
@@ -44,11 +43,8 @@ UserFaults user_faults_of(Tid process, int fd) {
   const ssize_t length = ::readlink(fmt::format("/proc/{}/fd/{}", process.value, fd).c_str(),
                                     link.data(), link.size());
   if (length < 0 || std::string_view(link.data(), static_cast<size_t>(length)) != kLink) return {};
-  const UniqueFd file(
-      ::open(fmt::format("/proc/{}/fdinfo/{}", process.value, fd).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 512> text;
-  const ssize_t n = ::read(file.get(), text.data(), text.size());
-  const auto known = parse_user_faults({text.data(), n > 0 ? static_cast<size_t>(n) : 0});
+  constexpr size_t kMostBytes = 512;
+  const auto known = parse_user_faults(read_fdinfo(process, fd, kMostBytes));
   // Whatever it may be, it is one.
   return known.value_or(UserFaults{true, true});
 }

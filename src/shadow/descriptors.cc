@@ -9,13 +9,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <climits>
 #include <string_view>
 
 #include "base/numbered_entries.h"
 #include "base/unique_fd.h"
+#include "kernel/fdinfo.h"
 #include "kernel/file_leases.h"
 #include "ptrace/send_fd.h"
 
@@ -25,12 +25,9 @@ namespace {
 constexpr long kCloseRange = 436;
 
 uint64_t offset_of(Tid process, int fd) {
-  const UniqueFd file(
-      ::open(fmt::format("/proc/{}/fdinfo/{}", process.value, fd).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 256> bytes;
-  const ssize_t n = ::read(file.get(), bytes.data(), bytes.size());
+  constexpr size_t kMostBytes = 256;
   constexpr std::string_view kKey = "pos:\t";
-  const std::string_view text(bytes.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  const std::string text = kernel::read_fdinfo(process, fd, kMostBytes);
   uint64_t offset = 0;
   if (text.starts_with(kKey)) {
     std::from_chars(text.data() + kKey.size(), text.data() + text.size(), offset);
