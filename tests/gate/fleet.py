@@ -52,6 +52,7 @@ class Fleet:
             raise Skipped("node is not installed")
         self.modules = npm_modules("@duckdb/node-api")
         self.files = []
+        self.releases = tuple(os.path.basename(program) for program in (options.old, options.new))
         for program in (options.old, options.new):
             for _ in range(RELEASES):
                 self.add("shop", program)
@@ -119,8 +120,8 @@ def time_of_a_service_is_that_of_merge(x):
 
 def releases_are_told_apart(x):
     of_builds = x.ask("SELECT build_id, sum(user_ns + kernel_ns) AS ns FROM profiles "
-                      "WHERE kind = 'time' AND service = 'shop' AND module NOT LIKE '%.so%' "
-                      "AND build_id IS NOT NULL GROUP BY build_id ORDER BY min(host)")
+                      f"WHERE kind = 'time' AND service = 'shop' AND parse_filename(module) IN {x.releases} "
+                      "GROUP BY build_id ORDER BY min(host)")
     require(len(of_builds) == 2, of_builds)
     old, new = [row["build_id"] for row in of_builds]
     rows = x.ask(x.documented("AS change").replace("'OLD'", f"'{old}'").replace("'NEW'", f"'{new}'"))
