@@ -13,9 +13,19 @@
 #include <utility>
 
 #include "base/spread.h"
+#include "ptrace/tracee.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::cache {
+namespace {
+
+constexpr bool are_in_mask_bytes(ptrace::SignalMask signals) {
+  for (const uint8_t byte : emu::kMaskBytes) signals &= ~(ptrace::SignalMask{0xff} << 8 * byte);
+  return signals == 0;
+}
+static_assert(are_in_mask_bytes(ptrace::kInstructionSignals));
+
+}  // namespace
 
 Result<SlotGroup> SlotGroup::create(emu::Recording recording) {
   SlotGroup group;
@@ -84,6 +94,14 @@ void Slot::unwatch(unsigned number) {
   (host + emu::kSyscallKindsOffset)[number] = static_cast<uint8_t>(call_kinds(number));
 }
 
+void Slot::trap_masks(bool all) {
+  for (size_t i = 0; i < emu::kMaskBytes.size(); i++) {
+    const auto raised = static_cast<uint8_t>(ptrace::kInstructionSignals >> 8 * emu::kMaskBytes[i]);
+    for (unsigned byte = 0; byte < 256; byte++)
+      state().masks_plain[i][byte] = !all && (byte & raised) == 0;
+  }
+}
+
 void Slot::initialise(CallKinds kinds) {
   call_kinds = kinds;
   std::memset(host + emu::kSyscallKindsOffset, static_cast<int>(kinds(kListedCalls)),
@@ -98,6 +116,7 @@ void Slot::initialise(CallKinds kinds) {
     state().trace_requests_plain[i] =
         i != (kTraceMe & 0xff) && i != (kTraceAttach & 0xff) && i != (kTraceSeize & 0xff);
   }
+  trap_masks(false);
   initialised = true;
 }
 

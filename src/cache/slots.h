@@ -96,6 +96,9 @@ struct Slot {
   void watch(unsigned number);
   // No more, while not all calls trap.
   void unwatch(unsigned number);
+  // While true, it hands over each call that sets a signal mask; else those that may block what an
+  // instruction raises.
+  void trap_masks(bool all);
 };
 
 }  // namespace shadowprof::cache

@@ -80,6 +80,7 @@ Kind kind_of_fault(const emu::CodeCache& cache, const Slot& slot, size_t buffer,
     }
   }
   if (at.kind == CachePosition::Kind::between) return Kind::unreadable_code;
+  if (at.kind == CachePosition::Kind::before_syscall) return Kind::unreadable_mask;
   const bool is_at_point = at.kind == CachePosition::Kind::point;
   return is_at_point && at.point.recovery & emu::kReadsAhead ? Kind::read_ahead : Kind::fault;
 }
@@ -101,7 +102,9 @@ Stop decode_stop(const emu::CodeCache& cache, const Slot& slot, size_t buffer,
   if (cause == SignalCause::sent) return {Kind::sent, {}, {}};
   const CachePosition at = cache.locate(regs.rip);
   const bool failed = cause == SignalCause::fault && cache.contains(regs.rip);
-  return {failed ? kind_of_fault(cache, slot, buffer, regs, info, at) : kind_of(cause), at, {}};
+  Stop stop{failed ? kind_of_fault(cache, slot, buffer, regs, info, at) : kind_of(cause), at, {}};
+  if (stop.kind == Kind::unreadable_mask) stop.pc = guest_pc(cache, slot, regs, at);
+  return stop;
 }
 
 Stop decode_guest_stop(const machine::Registers& regs, const siginfo_t& info) {

@@ -42,6 +42,8 @@
 //                    record or its own, is not
 //   unreadable_code  `at.fragment` cannot read the code that it compares itself with, and has
 //                    executed nothing yet. The guest's rcx and rdx are in the state page
+//   unreadable_mask  the gateway cannot read the mask that the call at `pc` is to set; else as at
+//                    system_call
 //   read_ahead       what the record was to have of a store's place could not be read; whether the
 //                    store faults, and how, its instruction will tell
 //   fault            any other; at a point it is the guest's own
@@ -78,6 +80,7 @@ struct Stop {
     full_buffer,
     unaligned,
     unreadable_code,
+    unreadable_mask,
     read_ahead,
     fault,
     watchpoint,

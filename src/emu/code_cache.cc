@@ -23,9 +23,9 @@ constexpr size_t kEntryMaxBytes = 192;
 // More than one fragment's exits, and the entries that are made between two translations.
 constexpr size_t kCountersPerFragment = 4096;
 
-// Jumps that are to land at the system call, and at the stop before it.
 struct Ways {
-  std::vector<uint32_t> calls, stops;
+  std::vector<uint32_t> calls, stops;  // jumps that are to land at the system call, or the stop
+  std::vector<uint32_t> mask_reads;    // instructions that read the program's memory
 };
 
 // rcx holds the SyscallKind of the call that is to be made.
@@ -44,7 +44,7 @@ Ways emit_choice(Emitter& e) {
     e.load_kind_rcx(table);
     return e.jrcxz_forward();
   };
-  const auto call_or_stop = [&](std::initializer_list<uint32_t> stops) {
+  const auto call_or_stop = [&](const std::vector<uint32_t>& stops) {
     ways.calls.push_back(e.jmp_forward());
     for (const uint32_t stop : stops) e.land_rel8(stop);
     ways.stops.push_back(e.jmp_forward());
@@ -53,12 +53,10 @@ Ways emit_choice(Emitter& e) {
   const uint32_t tracer = e.jrcxz_forward();
   const uint32_t execute = next_kind(), mmap = next_kind(), openat = next_kind();
   const uint32_t ptrace = next_kind(), action = next_kind();
-  e.bytes(kLoadRsi);  // of rt_sigprocmask: the new mask
-  const uint32_t only_asks = e.jrcxz_forward();
+  const uint32_t mask = e.jmp_forward();
   e.land_rel8(tracer);
   ways.stops.push_back(e.jmp_forward());
   e.land_rel8(execute);
-  e.land_rel8(only_asks);
   ways.calls.push_back(e.jmp_forward());
   e.land_rel8(action);
   call_or_stop({look_up(kLoadDil, offsetof(StatePage, signals_plain))});
@@ -69,6 +67,17 @@ Ways emit_choice(Emitter& e) {
   e.land_rel8(mmap);
   const uint32_t maps_code = look_up(kLoadDl, offsetof(StatePage, mmap_prot_plain));
   call_or_stop({maps_code, look_up(kLoadR10b, offsetof(StatePage, mmap_flags_plain))});
+  e.land_rel32(mask);
+  e.bytes(kLoadRsi);  // the address of the new mask
+  const uint32_t only_asks = e.jrcxz_forward();
+  std::vector<uint32_t> stops;
+  for (size_t i = 0; i < kMaskBytes.size(); i++) {
+    ways.mask_reads.push_back(e.offset());
+    stops.push_back(look_up({0x0f, 0xb6, 0x4e, kMaskBytes[i]},  // movzx ecx, byte [rsi + ...]
+                            offsetof(StatePage, masks_plain) + 256 * i));
+  }
+  e.land_rel8(only_asks);
+  call_or_stop(stops);
   return ways;
 }
 
@@ -122,7 +131,8 @@ void CodeCache::emit_gateway() {
   e.movzx_ecx_ax();
   e.count_call_rcx(kSyscallCountsOffset);
   e.load_kind_rcx(kSyscallKindsOffset);
-  const Ways ways = emit_choice(e);
+  Ways ways = emit_choice(e);
+  mask_reads_ = std::move(ways.mask_reads);
   for (const uint32_t call : ways.calls) e.land_rel32(call);
   syscall_ = e.offset();
   e.syscall();
@@ -572,7 +582,8 @@ CachePosition CodeCache::locate_in_gateway(uint32_t offset) const {
   CachePosition at;
   at.kind = CachePosition::Kind::between;
   if (offset == syscall_trap_) at.kind = CachePosition::Kind::syscall_trap;
-  if (offset == syscall_) at.kind = CachePosition::Kind::before_syscall;
+  if (offset == syscall_ || std::ranges::count(mask_reads_, offset) != 0)
+    at.kind = CachePosition::Kind::before_syscall;
   if (offset == after_syscall_) at.kind = CachePosition::Kind::after_syscall;
   if (offset == call_over_) at.kind = CachePosition::Kind::call_over;
   if (offset == turn_over_) at.kind = CachePosition::Kind::turn_over;

@@ -154,7 +154,7 @@ struct CachePosition {
     branch_miss,     // indirect branch without entry: the target is in rcx
     log_full,        // the pair log is full; its last entry is where the thread was going
     syscall_trap,    // the gateway hands a system call to the tracer
-    before_syscall,  // on the gateway's syscall instruction
+    before_syscall,  // on the gateway's syscall instruction, or where it reads a signal mask
     after_syscall,   // behind it
     call_over,       // the same, on the int3 for threads that are to stop there
     turn_over,       // translated code has used up the thread's turn; it goes on behind the int3
@@ -303,6 +303,7 @@ class CodeCache {
   uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, call_over_ = 0,
            turn_over_ = 0, pace_check_ = 0, branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0,
            log_full_ = 0, open_table_ = 0;
+  std::vector<uint32_t> mask_reads_;
   uint64_t flushes_ = 0;
 
   ReservedArray<Fragment> fragments_;

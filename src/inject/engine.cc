@@ -215,6 +215,9 @@ void Engine::on_signal_stop(GuestThread& t) {
       return enter(t, regs);
     case Kind::turn_over: return on_turn_over(t);
     case Kind::stale: return on_stale(t, regs, stop.at);
+    case Kind::unreadable_mask:
+      repair_signal_state(t, info.si_signo);
+      [[fallthrough]];
     case Kind::system_call: return on_tracer_syscall(t, regs);
     case Kind::call_over:
       take_guest_state(t, regs, stop.at);

@@ -405,6 +405,8 @@ bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
     } else if (what.kind == cache::Stop::Kind::full_buffer) {
       repair_signal_state(t, SIGSEGV);
       drain_in_engine(t, regs);
+    } else if (what.kind == cache::Stop::Kind::unreadable_mask) {
+      repair_signal_state(t, info.si_signo);
     } else if (what.kind == cache::Stop::Kind::sent) {
       t.deferred.push_back(info);
     } else if (what.at.kind != CachePosition::Kind::between) {

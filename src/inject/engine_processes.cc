@@ -93,6 +93,7 @@ NewChild Engine::child_of(GuestThread& t, const Registers& regs) {
     const auto flags = t.process->space->code().memory().read_value<uint64_t>(GuestAddr(regs.rdi));
     if (flags) clone_flags = *flags;
   }
+  refresh_mask(t);
   NewChild info;
   info.parent = t.process;
   info.shares_memory = (clone_flags & CLONE_VM) != 0;

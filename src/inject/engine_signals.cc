@@ -92,6 +92,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   if (met_breakpoint(t, info, regs)) return ignore_breakpoint(t, regs);
   records_.counts.signals++;
   if (t.holding) end_hold(t);
+  refresh_mask(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
   const bool is_blocked =

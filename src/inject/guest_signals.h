@@ -24,6 +24,9 @@ void begin_actions(GuestProcess& process);
 
 // The thread's mask may have changed; it is stopped in guest context.
 void note_mask(GuestThread& t);
+// The gateway may have let through a call that has set it. It does so only while what instructions
+// raise is blocked neither before nor behind that.
+void refresh_mask(GuestThread& t);
 // A trap of ours resets the handler of a signal that the thread blocks, and one that is ignored:
 // what they were must be known before. Who has set them may have done so while nobody looked.
 Status look_at_actions(GuestThread& t);

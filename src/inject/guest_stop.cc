@@ -36,7 +36,8 @@ cache::Stop reveal_stop(GuestThread& t, const ptrace::Registers& regs, const sig
   const ptrace::SignalMask sent = ptrace::mask_of(info.si_signo);
   if (stop.kind != cache::Stop::Kind::sent || !t.in_engine || !(t.blocked & sent)) return stop;
   const cache::Stop hidden = decode_hidden_stop(t, regs, info.si_signo);
-  if (hidden.is_trap() || hidden.kind == cache::Stop::Kind::full_buffer) {
+  if (hidden.is_trap() || hidden.kind == cache::Stop::Kind::full_buffer ||
+      hidden.kind == cache::Stop::Kind::unreadable_mask) {
     t.deferred.push_back(info);
     return hidden;
   }

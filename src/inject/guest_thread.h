@@ -49,7 +49,8 @@ struct GuestThread {
   bool is_dying = false;         // at the end of a burst: only its exit event tells its cursor
   bool in_group_stop = false;    // when it was brought to guest context
   uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission
-  // Tracked, because a trap of ours that the program blocks makes the kernel unblock it.
+  // Tracked, because a trap of ours that the program blocks makes the kernel unblock it: exact as
+  // to what instructions raise, and else behind refresh_mask() (guest_signals.h).
   ptrace::SignalMask blocked = 0;
   // Signals that arrived while the thread did something for us; given back when it is exact.
   std::vector<siginfo_t> deferred;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "inject/guest_signals.h"
 #include "kernel/proc.h"
 #include "machine/same_place.h"
 
@@ -42,6 +43,7 @@ void note_interruption(GuestThread& t, const ptrace::Registers& regs) {
 }
 
 bool begin_hold(GuestThread& t) {
+  refresh_mask(t);
   if (!t.tracee.set_signal_mask_if_alive(ptrace::hold_signals(t.blocked))) return false;
   t.holding = true;
   t.slot->trap_all_calls(true);

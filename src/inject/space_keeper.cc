@@ -91,6 +91,7 @@ Status SpaceKeeper::give_slot(GuestThread& t) {
   }
   t.slot->state().leaves = 0;
   t.slot->state().stops_behind_call = 0;
+  t.slot->trap_masks((t.blocked & ptrace::kInstructionSignals) != 0);
   t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;

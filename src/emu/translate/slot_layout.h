@@ -27,6 +27,7 @@
 // The widths of state fields are 8 bytes throughout: a narrow store read back wider would stall.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -74,11 +75,14 @@ struct StatePage {
   uint8_t trace_requests_plain[256];  // 1: low byte of a request of ptrace(2) that begins nothing
   uint8_t signals_plain[256];         // 1: low byte of a signal whose action need not be known
   uint32_t bout_gaps[256];  // what bout_gap becomes at the end of a bout, one after the other
+  uint8_t masks_plain[3][256];  // 1: such a byte of a signal mask (kMaskBytes) need not be known
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
 inline constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
 
+// Those that have bits of what instructions raise.
+inline constexpr std::array<uint8_t, 3> kMaskBytes{0, 1, 3};
 inline constexpr size_t kBoutGaps = sizeof(StatePage::bout_gaps) / sizeof(uint32_t);
 static_assert(kBoutGaps == 256, "what a byte counts to");
 
@@ -97,7 +101,7 @@ enum class SyscallKind : uint8_t {
   openat = 3,   // itself, unless it opens for writing
   ptrace = 4,   // itself, unless it begins to trace
   action = 5,   // itself (rt_sigaction), unless it is about a signal whose action must be known
-  mask = 6,     // itself (rt_sigprocmask), if it only asks
+  mask = 6,     // itself (rt_sigprocmask), unless the new mask must be known
 };
 
 // When tracing, an indirect branch parks rcx and rdx in the buffer, this far behind the cursor (as

@@ -7,12 +7,11 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <sstream>
 #include <string>
 
 #include "base/numbered_entries.h"
-#include "kernel/proc.h"
+#include "kernel/fdinfo.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/borrow_fd.h"
 
@@ -39,7 +38,7 @@ timespec length_of(int mark) {
 }  // namespace
 
 std::optional<TimerDescriptor> TimerDescriptor::of(Tid process, int number) {
-  std::ifstream info(fmt::format("/proc/{}/fdinfo/{}", process.value, number));
+  std::istringstream info(kernel::read_fdinfo(process, number));
   TimerDescriptor found;
   bool is_timer = false;
   for (std::string line; std::getline(info, line);) {
