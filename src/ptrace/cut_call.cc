@@ -7,13 +7,15 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
+#include "ptrace/borrow_fd.h"
+
 namespace shadowprof::ptrace {
 namespace {
 
 using machine::Registers;
 using Argument = decltype(Registers::rax) Registers::*;
 
-constexpr unsigned kMemoryDevices = 1;  // the major number of /dev/zero, /dev/urandom
+constexpr unsigned kMemoryDevices = 1;  // a major number
 
 // Where a call has what it moves; null: it is no such call. sendfile(2) and its relatives are none:
 // they return early as they like.
@@ -41,6 +43,23 @@ bool waits_for_all(uint64_t flags) {
   return (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
 }
 
+// A datagram is received whole, or what does not fit is lost.
+bool is_stream(Tracee thread, uint64_t fd) {
+  const auto socket = borrow_fd(thread.tid(), static_cast<int>(fd));
+  int type = 0;
+  socklen_t bytes = sizeof type;
+  return socket && ::getsockopt(socket->get(), SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 &&
+         type == SOCK_STREAM;
+}
+
+// Each of its bytes is like the others. /dev/kmsg is none: it has messages.
+bool is_endless(dev_t device) {
+  constexpr unsigned kZero = 5, kFull = 7, kRandom = 8, kUrandom = 9;
+  const unsigned number = minor(device);
+  return major(device) == kMemoryDevices &&
+         (number == kZero || number == kFull || number == kRandom || number == kUrandom);
+}
+
 // The descriptor's file, while its thread stands still.
 bool file_of(Tracee thread, uint64_t fd, struct stat& status) {
   const auto path = fmt::format("/proc/{}/fd/{}", thread.tid().value, static_cast<int>(fd));
@@ -61,12 +80,12 @@ bool CutCall::is_cut(Tracee thread, const Registers& registers) {
   if (!shape.length || moved <= 0 || static_cast<uint64_t>(moved) >= registers.*shape.length)
     return false;
   if (registers.orig_rax == SYS_getrandom) return true;
-  if (registers.orig_rax == SYS_recvfrom) return waits_for_all(registers.r10);
+  if (registers.orig_rax == SYS_recvfrom)
+    return waits_for_all(registers.r10) && is_stream(thread, registers.rdi);
   struct stat file;
   if (!file_of(thread, registers.rdi, file)) return false;
   // What others put there is read as it comes.
-  if (registers.orig_rax == SYS_read)
-    return S_ISCHR(file.st_mode) && major(file.st_rdev) == kMemoryDevices;
+  if (registers.orig_rax == SYS_read) return S_ISCHR(file.st_mode) && is_endless(file.st_rdev);
   return S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || S_ISCHR(file.st_mode);
 }
 

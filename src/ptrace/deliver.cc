@@ -7,18 +7,18 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <string>
 
 #include "base/check.h"
+#include "kernel/proc.h"
 #include "ptrace/quiet_run.h"
 #include "ptrace/wait.h"
 
 namespace shadowprof::ptrace {
 namespace {
 
-// A real-time signal: each instance is queued. While it travels, nearly all others are blocked.
-constexpr int kCarrier = 64;
+// Real-time signals: each instance is queued. While one travels, nearly all others are blocked.
+// Those before are the C library's.
+constexpr int kLastCarrier = 64, kFirstCarrier = 34;
 
 // Differs from any cookie that a former or another instance of us used.
 uint64_t new_cookie() {
@@ -27,30 +27,39 @@ uint64_t new_cookie() {
   return next.fetch_add(1) ^ (static_cast<uint64_t>(::getpid()) << 48);
 }
 
-Result<int32_t> process_of(Tid tid) {
-  std::ifstream file("/proc/" + std::to_string(tid.value) + "/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("Tgid:")) return std::stoi(line.substr(5));
-  }
-  return thread_is_gone(tid);
+struct Carrier {
+  Tid process;
+  int signal;
+};
+
+// None that waits for the thread already: those before it in the queue would have to be given back
+// to the thread like others, by a carrier, and so on.
+Result<Carrier> carrier_to(Tid tid) {
+  const auto status = kernel::read_status(tid);
+  if (!status) return thread_is_gone(tid);
+  int signal = kLastCarrier;
+  while (signal > kFirstCarrier &&
+         ((status->pending | status->shared_pending) & mask_of(signal)) != 0)
+    signal--;
+  return Carrier{status->tgid, signal};
 }
 
-Status send_carrier(Tid tid, uint64_t cookie) {
-  SP_ASSIGN(const int32_t process, process_of(tid));
+Status send(const Carrier& carrier, Tid tid, uint64_t cookie) {
   siginfo_t info{};
-  info.si_signo = kCarrier;
+  info.si_signo = carrier.signal;
   info.si_code = SI_QUEUE;
   info.si_pid = ::getpid();
   info.si_uid = ::getuid();
   info.si_value.sival_ptr = reinterpret_cast<void*>(cookie);
-  if (::syscall(SYS_rt_tgsigqueueinfo, process, tid.value, kCarrier, &info) == 0) return {};
+  if (::syscall(SYS_rt_tgsigqueueinfo, carrier.process.value, tid.value, carrier.signal, &info) ==
+      0)
+    return {};
   if (errno == ESRCH) return thread_is_gone(tid);
   return fail_errno(errno, "cannot send a signal to thread {}", tid.value);
 }
 
 bool is_carrier(const siginfo_t& info, uint64_t cookie) {
-  return info.si_signo == kCarrier && info.si_code == SI_QUEUE &&
-         reinterpret_cast<uint64_t>(info.si_value.sival_ptr) == cookie;
+  return info.si_code == SI_QUEUE && reinterpret_cast<uint64_t>(info.si_value.sival_ptr) == cookie;
 }
 
 }  // namespace
@@ -70,18 +79,19 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
   if (stop.kind() == WaitStatus::Kind::signal_stop && !tracee.get_siginfo_if_alive(stopped_for))
     return thread_is_gone(tid);
   if (stop.kind() != WaitStatus::Kind::signal_stop || is_step_into_handler(stopped_for)) {
+    SP_ASSIGN(const Carrier carrier, carrier_to(tid));
     SignalMask mask = 0;
     if (!tracee.get_signal_mask_if_alive(mask) ||
-        !tracee.set_signal_mask_if_alive(hold_signals(mask) & ~mask_of(kCarrier))) {
+        !tracee.set_signal_mask_if_alive(hold_signals(mask) & ~mask_of(carrier.signal))) {
       return thread_is_gone(tid);
     }
     const uint64_t cookie = new_cookie();
     QuietRun run(tracee, deferred);
-    Status sent = send_carrier(tid, cookie);
+    const Status sent = send(carrier, tid, cookie);
     if (sent) {
       const auto arrived = [&](const WaitStatus& status) {
         siginfo_t found{};
-        return status.is_signal_stop(kCarrier) && tracee.get_siginfo_if_alive(found) &&
+        return status.is_signal_stop(carrier.signal) && tracee.get_siginfo_if_alive(found) &&
                is_carrier(found, cookie);
       };
       SP_TRY(run.until(QuietRun::Resume::cont, arrived));

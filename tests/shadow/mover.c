@@ -7,6 +7,8 @@
 //   slow-pipe, slow-socket   as these, with a child that reads a page each few milliseconds
 //   all                  a child sends what is received with MSG_WAITALL
 //   peek                 a child sends what is looked at with MSG_PEEK and MSG_WAITALL
+//   datagrams            a child answers each datagram by one, and sends signals that are ignored;
+//                        MSG_WAITALL does nothing there
 //   zero, random         large reads of /dev/zero, and of random bytes
 //   ignored              as pipe, while the child sends signals that are ignored
 //   handled              as pipe, with a timer whose handler restarts nothing: short calls are
@@ -108,6 +110,43 @@ static void receive_stream(int fd, double seconds) {
   }
 }
 
+// Two that came as one would leave both sides waiting.
+static void receive_datagrams(int fd, double seconds) {
+  static char received[kBlock];
+  while (!is_over(seconds)) {
+    if (send(fd, "?", 1, 0) != 1) fail("send");
+    const ssize_t got = recv(fd, received, kPeek, MSG_WAITALL);
+    if (got < 0) fail("recv");
+    count(got, kSmallPiece);
+    if (memcmp(received, block, kSmallPiece) != 0) fail("the datagram");
+  }
+}
+
+static void answer_by_datagrams(int fd) {
+  char asked;
+  while (recv(fd, &asked, 1, 0) == 1) {
+    kill(getppid(), SIGURG);
+    compute(20000);
+    if (send(fd, block, kSmallPiece, 0) != kSmallPiece) _exit(3);
+    kill(getppid(), SIGURG);
+  }
+  _exit(0);
+}
+
+static void move_datagrams(double seconds) {
+  int ends[2], status;
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) fail("socketpair");
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[1]);
+    answer_by_datagrams(ends[0]);
+  }
+  close(ends[0]);
+  receive_datagrams(ends[1], seconds);
+  close(ends[1]);
+  if (waitpid(child, &status, 0) != child || status != 0) fail("the other side");
+}
+
 static void take(int fd, size_t at, int flags) {
   static char received[kPeek];
   const ssize_t got = recv(fd, received, kPeek, MSG_WAITALL | flags);
@@ -198,6 +237,8 @@ int main(int argc, char **argv) {
     read_device("/dev/zero", seconds);
   } else if (strcmp(what, "random") == 0) {
     read_device(NULL, seconds);
+  } else if (strcmp(what, "datagrams") == 0) {
+    move_datagrams(seconds);
   } else {
     move(what, seconds);
   }
