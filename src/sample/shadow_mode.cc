@@ -9,6 +9,7 @@
 #include "sample/host.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_stretch.h"
+#include "shadow/low_priority.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -57,6 +58,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   const probe::BusyCore busy_core =
       request.prices ? request.prices->busy_core() : probe::BusyCore{};
   detail("a busy core costs {:.1f} %", 100 * busy_core.share);
+  if (!shadow::may_leave_idle_priority()) detail("replicas are nice, and not idle");
   const auto loss = request.prices ? request.prices->cache_neighbour_loss() : std::nullopt;
   if (loss) detail("a loop over 7 MB loses {:.1f} % beside another one", 100 * *loss);
   block_awaited_signals();

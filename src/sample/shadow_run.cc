@@ -330,6 +330,7 @@ void ShadowRun::handle_program(const ProgramRef& program, const WaitOutcome& out
   busy_since_ = now;
   for (Tid child : program->program().take_children()) {
     const auto known = [&](const ProgramRef& p) { return p->program().pid() == child; };
+    left_.erase(child);  // another one had that number
     if (std::none_of(programs_.begin(), programs_.end(), known)) newborn_.insert(child);
   }
   if (!program->program().alive()) forget(program);
@@ -359,17 +360,19 @@ void ShadowRun::leave_executed() {
     }
     if (has_replicas) continue;
     leave(program);
+    left_.insert(program->program().pid());
     if (program == first_) first_is_left_ = true;
     forget(program);
   }
 }
 
-// A process that was just born, or a thread that we began to trace as it ended.
+// A process that was just born, a thread that we began to trace as it ended, or one of a program
+// that was left.
 void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
   newborn_.erase(outcome.tid);
   const ptrace::Tracee tracee(outcome.tid);
   const auto status = kernel::read_status(outcome.tid);
-  if (options_.follow && status && status->tgid == outcome.tid) {
+  if (options_.follow && status && status->tgid == outcome.tid && !left_.contains(outcome.tid)) {
     SampledProcess::Space space;
     for (const ProgramRef& program : programs_) {
       if (program->program().pid() == status->parent) space = program->space_of_child();
@@ -379,7 +382,12 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
     programs_.back()->begin_only_in(options_.only);
     time_.begin(outcome.tid, elapsed());
   }
-  (void)tracee.cont_if_alive();
+  // A thread that was left in a call has stopped for what came for the program.
+  const bool is_signal = outcome.status.kind() == ptrace::WaitStatus::Kind::signal_stop;
+  if (outcome.status.kind() == ptrace::WaitStatus::Kind::group_stop)
+    (void)tracee.listen_if_alive();
+  else
+    (void)tracee.cont_if_alive(is_signal ? outcome.status.signal() : 0);
 }
 
 // While no sample runs: what the next one will need is translated, as far as it is known. False:
@@ -505,6 +513,10 @@ double ShadowRun::program_cpu_s() const {
     return std::max(
         0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s - cpu_before_s_);
   }
+  return watched_cpu_s();
+}
+
+double ShadowRun::watched_cpu_s() const {
   double sum = past_cpu_s_;
   for (const ProgramRef& program : programs_) sum += program->cpu_s(sampling_s());
   return sum;

@@ -182,15 +182,17 @@ class ShadowRun {
   const Verifier* verifier() const { return verifier_.get(); }
   // Times of the profile.
   void finish_time(profile::Profile& profile) {
-    time_.finish(sampling_s(), program_cpu_s(), profile);
+    time_.finish(sampling_s(), watched_cpu_s(), profile);
   }
   void finish_time_of_copy(profile::Profile& profile) {
-    time_.finish_copy(sampling_s(), program_cpu_s(), profile);
+    time_.finish_copy(sampling_s(), watched_cpu_s(), profile);
   }
   const TimeWatch& time() const { return time_; }
   const std::string& why_no_time() const { return time_.why_not(); }
-  // The programs' while they were sampled.
+  // The programs' while they were sampled, with that of children that nobody follows.
   double program_cpu_s() const;
+  // Theirs alone, about: up to each one's last look, and as busy behind it as before.
+  double watched_cpu_s() const;
   // We are a copy of the process that samples: the programs are nobody's children here.
   void be_copy() { is_copy_ = true; }
   // How long samples were taken: up to the programs' end, or until sampling was over.
@@ -331,6 +333,7 @@ class ShadowRun {
   std::vector<ProgramRef> programs_;  // that live
   ProgramRef first_;
   std::set<Tid> newborn_;  // that have not stopped yet
+  std::set<Tid> left_;     // that have executed another program, and are not to be sampled
   ShadowRunOptions options_;
   plan::Plan plan_;
   plan::Ledger ledger_;

@@ -6,6 +6,7 @@
 #include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 
 #include "base/numbered_entries.h"
 #include "base/unique_fd.h"
+#include "kernel/direct_reads.h"
 #include "kernel/fdinfo.h"
 #include "kernel/file_leases.h"
 #include "ptrace/send_fd.h"
@@ -24,13 +26,11 @@ namespace {
 
 constexpr long kCloseRange = 436;
 
-uint64_t offset_of(Tid process, int fd) {
-  constexpr size_t kMostBytes = 256;
+uint64_t offset_of(std::string_view fdinfo) {
   constexpr std::string_view kKey = "pos:\t";
-  const std::string text = kernel::read_fdinfo(process, fd, kMostBytes);
   uint64_t offset = 0;
-  if (text.starts_with(kKey)) {
-    std::from_chars(text.data() + kKey.size(), text.data() + text.size(), offset);
+  if (fdinfo.starts_with(kKey)) {
+    std::from_chars(fdinfo.data() + kKey.size(), fdinfo.data() + fdinfo.size(), offset);
   }
   return offset;
 }
@@ -40,6 +40,12 @@ void insert(std::vector<int>& sorted, int value) {
   if (at == sorted.end() || *at != value) sorted.insert(at, value);
 }
 
+// As the kernel knows it already: the program stands still, and the server of the file may be gone.
+bool look_at_file(Tid process, int fd, struct statx& status) {
+  return ::statx(AT_FDCWD, link_to(process, fd).c_str(), AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
+                 &status) == 0;
+}
+
 }  // namespace
 
 std::string link_to(Tid process, int fd) {
@@ -47,23 +53,28 @@ std::string link_to(Tid process, int fd) {
 }
 
 Descriptors Descriptors::of(Tid process) {
+  constexpr size_t kMostBytes = 256;  // of fdinfo, whose first lines are wanted
   Descriptors descriptors;
   descriptors.program_ = process;
   descriptors.used_ = descriptors.missing_ =
       numbered_entries(fmt::format("/proc/{}/fd", process.value)).value_or(std::vector<int>{});
   if (descriptors.used_.size() > kMostKnown) return descriptors;
   for (int fd : descriptors.used_) {
-    struct stat status;
-    if (::stat(link_to(process, fd).c_str(), &status) != 0) continue;
-    if ((status.st_mode & S_IFMT) == 0) {
+    struct statx status;
+    if (!look_at_file(process, fd, status)) continue;
+    if ((status.stx_mode & S_IFMT) == 0) {
       const kernel::UserFaults one = kernel::user_faults_of(process, fd);
       descriptors.user_faults_.any |= one.any;
       descriptors.user_faults_.of_forks |= one.of_forks;
     }
-    const bool directory = S_ISDIR(status.st_mode);
-    if (!directory && !S_ISREG(status.st_mode)) continue;
-    const uint64_t offset = directory ? 0 : offset_of(process, fd);
-    const OpenFile file{offset, directory, false, status.st_dev, status.st_ino};
+    const bool directory = S_ISDIR(status.stx_mode);
+    const bool has_data = S_ISREG(status.stx_mode) || S_ISBLK(status.stx_mode);
+    const std::string info = has_data ? kernel::read_fdinfo(process, fd, kMostBytes) : "";
+    descriptors.reads_directly_ |= kernel::is_opened_for_direct_reads(info);
+    if (!directory && !S_ISREG(status.stx_mode)) continue;
+    const uint64_t offset = offset_of(info);
+    const OpenFile file{offset, directory, false,
+                        makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
     auto shared = descriptors.already(fd, file);
     descriptors.files_[fd] = shared ? std::move(shared) : std::make_shared<OpenFile>(file);
   }

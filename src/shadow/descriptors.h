@@ -66,6 +66,9 @@ class Descriptors {
   // What its known descriptors say (kernel/user_faults.h).
   kernel::UserFaults user_faults() const { return user_faults_; }
 
+  // One of these was opened for reads past the page cache (kernel/direct_reads.h).
+  bool reads_directly() const { return reads_directly_; }
+
   // The number that the program would get for a new one.
   int lowest_free(int from = 0) const;
 
@@ -84,6 +87,7 @@ class Descriptors {
 
   Tid program_;
   kernel::UserFaults user_faults_{};
+  bool reads_directly_ = false;
   std::map<int, std::shared_ptr<OpenFile>> files_;
   std::vector<int> used_;     // ascending: the program's at the fork, and the replica's
   std::vector<int> missing_;  // ascending

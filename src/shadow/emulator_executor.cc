@@ -4,7 +4,6 @@
 // collectors.
 #include "shadow/emulator_executor.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "base/start_thread.h"
 #include "shadow/file_mappings.h"
+#include "shadow/low_priority.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -88,8 +88,7 @@ Status EmulatorExecutor::start() {
 // The tracer's own urgency is not for it.
 void EmulatorExecutor::prepare_thread() {
   (void)::setpriority(PRIO_PROCESS, 0, 0);
-  const sched_param none{};
-  if (at_idle_priority_) (void)::sched_setscheduler(0, SCHED_IDLE, &none);
+  if (at_idle_priority_) lower_priority(Tid(::gettid()));
   {
     const std::scoped_lock lock(mutex_);
     worker_tid_ = Tid(::gettid());
@@ -98,8 +97,7 @@ void EmulatorExecutor::prepare_thread() {
 }
 
 void EmulatorExecutor::leave_idle_priority() {
-  const sched_param none{};
-  (void)::sched_setscheduler(worker_tid_.value, SCHED_OTHER, &none);
+  raise_priority(worker_tid_);
 }
 
 void EmulatorExecutor::work() {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/executor.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -12,6 +10,7 @@
 #include "base/log.h"
 #include "ptrace/signal_cause.h"
 #include "shadow/file_mappings.h"
+#include "shadow/low_priority.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -72,7 +71,7 @@ Status Executor::start() {
   space_.turn_windows(sink_);
   placement_.start(tid(), replica_.beside);
   load(current());
-  set_policy(SCHED_IDLE);
+  if (replica_.at_idle_priority) lower_priority(tid());
   return {};
 }
 
@@ -106,30 +105,10 @@ void Executor::end(Ending ending) {
   take_syscall_counts();
 }
 
-void Executor::set_policy(int policy) const {
-  const sched_param none{};
-  if (replica_.at_idle_priority) (void)::sched_setscheduler(tid().value, policy, &none);
-}
-
 void Executor::leave_idle_priority() {
-  set_policy(SCHED_OTHER);
+  if (replica_.at_idle_priority) raise_priority(tid());
   replica_.at_idle_priority = false;
 }
-
-// As long as it lives the replica is waited for, with all that the program's own stops need: at
-// idle priority that could take seconds.
-class Executor::Urgent {
- public:
-  explicit Urgent(const Executor& executor) : executor_(executor) {
-    executor.set_policy(SCHED_OTHER);
-  }
-  ~Urgent() { executor_.set_policy(SCHED_IDLE); }
-  Urgent(const Urgent&) = delete;
-  Urgent& operator=(const Urgent&) = delete;
-
- private:
-  const Executor& executor_;
-};
 
 // For the calls that the replica made without a stop.
 void Executor::take_syscall_counts() {
@@ -248,7 +227,9 @@ void Executor::on_signal_stop(const cache::Stop& stop, Registers& regs, const si
       if (phase_ == Phase::leaving) return go_native(guest_at(regs, stop.pc));
       return on_miss(regs, stop.pc);
     case Kind::branch_miss: return on_indirect_miss(regs, stop.pc);
-    case Kind::system_call: return on_system_call(regs, stop.pc);
+    case Kind::system_call:
+    case Kind::unreadable_mask:
+      return on_system_call(regs, stop.pc);
     case Kind::stale: return on_stale(regs, stop);
     // The replica's own memory, and nobody looks at that.
     case Kind::stored_pointer:
@@ -300,7 +281,7 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
 }
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
-  const Urgent urgent(*this);
+  const Urgent urgent(tid(), replica_.at_idle_priority);
   ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica,
                                 ptrace::StopSignal::drop);
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
@@ -345,7 +326,7 @@ void Executor::on_system_call(const Registers& regs, GuestAddr pc) {
 }
 
 void Executor::answer_call(Registers guest) {
-  const Urgent urgent(*this);
+  const Urgent urgent(tid(), replica_.at_idle_priority);
   SyscallAnswer answer;
   const double before = budget_.seconds > 0 ? processor_now().used : 0;
   {

@@ -82,8 +82,6 @@ class Executor : public Execution {
   void on_stale(Registers& regs, const cache::Stop& stop);
   void on_system_call(const Registers& regs, GuestAddr pc);
   void answer_call(Registers guest);
-  class Urgent;
-  void set_policy(int policy) const;
   void ask_again();
   void carry_out(Registers& guest, SyscallAnswer answer);
   void return_from_signal(const Registers& guest);

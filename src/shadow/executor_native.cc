@@ -16,6 +16,7 @@
 
 #include "base/check.h"
 #include "shadow/executor.h"
+#include "shadow/low_priority.h"
 
 namespace shadowprof::shadow {
 
@@ -153,6 +154,7 @@ bool Executor::count_branches(double native_s) {
   const auto& places = space_.pace().places();
   if (native_s < kLeastPaced_s || cannot_count_) return true;
   if (!branches_.has_room_for(places)) {
+    const Urgent urgent(tid(), replica_.at_idle_priority);
     const auto mappings = kernel::read_maps(tid());
     ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica, ptrace::StopSignal::drop);
     cannot_count_ = !mappings || !branches_.make_room(remote, *mappings, places);

@@ -97,7 +97,8 @@ void Pause::stop_all(std::string_view states) {
   std::set<Tid> stopped;
   std::optional<WaitBeforeStop> first;
   const auto begun = std::chrono::steady_clock::now();
-  for (bool others = true; others && !unusable_; others = program_.threads_.size() > 1) {
+  for (bool others = true; others && !unusable_ && !is_overdue();
+       others = program_.threads_.size() > 1) {
     program_.adopt_new_threads();
     std::vector<Tid> interrupted;
     for (const auto& [tid, thread] : program_.threads_) {
@@ -112,6 +113,7 @@ void Pause::stop_all(std::string_view states) {
       if (program_.interrupt(tid, found)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;
+    if (interrupted.size() > 1 && !asked_since_) asked_since_ = std::chrono::steady_clock::now();
     // Only now: each must get a processor before it stops.
     for (Tid tid : interrupted) {
       take_stop(tid);
@@ -123,8 +125,8 @@ void Pause::stop_all(std::string_view states) {
 }
 
 void Pause::take_stop(Tid tid) {
-  const ptrace::Moment give_up_at =
-      stands_since_ ? *stands_since_ + kMostStanding : ptrace::Moment::max();
+  const auto since = some_stand_since();
+  const ptrace::Moment give_up_at = since ? *since + kMostStanding : ptrace::Moment::max();
   const auto taken = program_.take(tid, give_up_at);
   if (!taken) {
     unusable_ = unusable_ || taken.error().errno_value != EAGAIN;
@@ -144,8 +146,13 @@ void Pause::take_stop(Tid tid) {
   threads_.push_back({tracee, taken->stop, taken->registers});
 }
 
+std::optional<ptrace::Moment> Pause::some_stand_since() const {
+  return asked_since_ ? asked_since_ : stands_since_;
+}
+
 bool Pause::is_overdue() const {
-  return stands_since_ && std::chrono::steady_clock::now() - *stands_since_ > kMostStanding;
+  const auto since = some_stand_since();
+  return since && std::chrono::steady_clock::now() - *since > kMostStanding;
 }
 
 Status Pause::is_usable() const {
@@ -169,6 +176,10 @@ void Pause::give_back_signals(PausedThread& thread) {
 void Pause::resume(PausedThread& thread) {
   if (program_.is_replaced(thread.tracee)) return;  // its event will be handled
   if (thread.registers.restart_pending()) program_.look_again_at_call(thread.tracee);
+  // A call for us may have ended in a stop of the whole process, which is to last.
+  WaitStatus now;
+  if (thread.tracee.current_stop_if_alive(now) && now.kind() == WaitStatus::Kind::group_stop)
+    thread.stop = now;
   if (!thread.deferred.empty()) give_back_signals(thread);
   program_.resume_from(thread.tracee, thread.stop);
 }

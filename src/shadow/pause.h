@@ -74,6 +74,10 @@ class Pause {
 
   Program& program_;
   std::vector<PausedThread> threads_;
+  // Those of several that were asked first may have stopped while another one is waited for.
+  std::optional<ptrace::Moment> some_stand_since() const;
+
+  std::optional<ptrace::Moment> asked_since_;   // several of them
   std::optional<ptrace::Moment> stands_since_;  // the first of its threads
   bool unusable_ = false;
   double went_on_s_ = 0;

@@ -111,11 +111,13 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   }
   // A stop has taken the interrupt's place where a signal has ended such a call.
   if (!threads_[tid].interrupted && !interrupt(tid)) return ends();
-  auto taken = take(tid);
+  // One that waits for a processor is taken later: others have stopped meanwhile.
+  const ptrace::Moment give_up_at = std::chrono::steady_clock::now() + kSoon;
+  auto taken = take(tid, give_up_at);
   // Into a system call, or out of it: the stop for the interrupt comes behind that.
   while (taken && taken->is_of_call()) {
     (void)thread.cont_if_alive();
-    taken = take(tid);
+    taken = take(tid, give_up_at);
   }
   if (!taken) return is_gone(taken.error()) && ends();
   if (has_cut_call(tid)) {

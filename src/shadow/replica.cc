@@ -14,6 +14,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "kernel/direct_reads.h"
 #include "kernel/namespaces.h"
 #include "ptrace/remote_syscall.h"
 #include "shadow/file_mappings.h"
@@ -26,6 +27,9 @@ namespace {
 
 constexpr const char* kOtherNamespaces =
     "no replica is made of a program whose children are born into other namespaces";
+constexpr const char* kReadsDirectly =
+    "no replica is made of a program that has a file open for direct reads (O_DIRECT): before "
+    "Linux 6.5 it could lose what it reads";
 constexpr const char* kForkIsTold =
     "the program is told of its forks (userfaultfd with UFFD_FEATURE_EVENT_FORK): a fork waits for "
     "it";
@@ -189,6 +193,8 @@ Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known)
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options, std::vector<Tid>& zombies) {
   Descriptors descriptors = Descriptors::of(program.pid());
+  if (descriptors.reads_directly() && kernel::forks_lose_direct_reads())
+    return tl::unexpected(Error{kReadsDirectly, EBUSY});
   kernel::UserFaults faults = descriptors.user_faults();
   const kernel::UserFaults others = kernel::user_faults_of_other_tables(program.pid());
   faults.any |= others.any;
