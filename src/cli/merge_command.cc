@@ -16,6 +16,7 @@
 #include "cli/exit_codes.h"
 #include "cli/version.h"
 #include "profile/compare/merge.h"
+#include "profile/evidence.h"
 #include "profile/file/json_file.h"
 #include "symbols/module_set.h"
 
@@ -75,6 +76,7 @@ Status merge_files(const MergeOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   const Status written = profile::write_profile(sum, options.output);
   if (!written && (options.output != "-" || written.error().errno_value != EPIPE)) return written;
+  if (const auto uneven = profile::uneven_runs(sum)) warn("{}", *uneven);
   info("{} profiles merged, {} instructions in {} functions: {}", inputs.size(),
        sum.coverage.instructions_profiled, sum.functions.size(),
        options.output == "-" ? "standard output" : options.output);

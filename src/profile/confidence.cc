@@ -37,6 +37,11 @@ double unseen_share(uint32_t groups) {
   return groups == 0 ? 1 : 1 - std::pow(1 - kConfidenceLevel, 1 / static_cast<double>(groups));
 }
 
+double error_of_few(uint32_t groups, double error) {
+  constexpr double kOfMany = 1.96;
+  return groups < 2 ? error : error * critical_value(groups) / kOfMany;
+}
+
 // Degrees of freedom add up. What has none makes the sum unknown, unless it is exact.
 Confidence added(const Confidence& a, const Confidence& b) {
   if (a.exact && b.exact) return {true, 0};

@@ -87,6 +87,10 @@ class GroupSizes {
   double squared_by_time_ = 0;
 };
 
+// A standard error that fewer groups tell than the profile has, by whose number intervals are made:
+// so much larger that these are as wide as `groups` make them, where the profile has many.
+double error_of_few(uint32_t groups, double error);
+
 // Sums over groups, for one count.
 class ErrorSum {
  public:

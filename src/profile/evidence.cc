@@ -103,6 +103,23 @@ std::optional<std::string> part_sampled(const Profile& profile) {
       part->second, profile.coverage.samples, profile.coverage.samples + missed);
 }
 
+std::optional<std::string> uneven_runs(const Profile& profile) {
+  constexpr double kUneven = 10;
+  double least = 1, most = 0;
+  for (const MergedRun& run : profile.run.merged) {
+    if (run.instructions_total == 0 || run.instructions == 0) continue;
+    const double share = std::min(
+        1.0, static_cast<double>(run.instructions) / static_cast<double>(run.instructions_total));
+    least = std::min(least, share);
+    most = std::max(most, share);
+  }
+  if (most <= kUneven * least) return std::nullopt;
+  return fmt::format(
+      "the runs recorded from {:.2g} to {:.2g} % of their instructions: shares of instructions are "
+      "mostly of those that recorded more, and cycles per instruction are not known",
+      100 * least, 100 * most);
+}
+
 std::optional<std::string> what_others_did(const Profile& p) {
   const Overhead& o = p.overhead;
   if (o.unfollowed_cpu_s <= 0) return std::nullopt;

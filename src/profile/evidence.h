@@ -29,6 +29,10 @@ std::optional<std::string> what_others_did(const Profile& profile);
 // Where samples began, if that was not anywhere (--only).
 std::optional<std::string> part_sampled(const Profile& profile);
 
+// A sum of runs that recorded very different parts of their instructions: those that recorded more
+// count more, and nothing says how fast code is by both instructions and time.
+std::optional<std::string> uneven_runs(const Profile& profile);
+
 struct Evidence {
   bool enough = true;
   std::string advice;  // if not: one sentence without a full stop

@@ -54,6 +54,7 @@ struct MergedRun {
   std::string started;
   uint64_t instructions = 0;  // profiled in the run, not multiplied
   uint64_t weight = 1;        // how often its counts were added
+  uint64_t instructions_total = 0;  // that it executed; 0: not known
   auto operator<=>(const MergedRun&) const = default;
 };
 

@@ -39,8 +39,12 @@ class DiffRenderer : private TextPage {
   std::string render() {
     total("instructions", diff_.instructions);
     total("calls", diff_.calls);
-    total("system calls", diff_.syscalls);
-    if (!diff_.exact) line("(not exact: changes within the noise are marked ~)");
+    if (diff_.exact)
+      total("system calls", diff_.syscalls);
+    else
+      line(
+          "(not exact: changes within the noise are marked ~, but for lines and values; system "
+          "calls are not compared)");
     if (diff_.hides_values) line("(values are hidden, so they are not compared)");
     functions();
     inlined();
@@ -229,7 +233,7 @@ class DiffRenderer : private TextPage {
   }
   void syscalls() {
     const auto rows = changed(diff_.syscall_names);
-    if (rows.empty()) return;
+    if (rows.empty() || !diff_.exact) return;
     heading("System calls", "   change    ratio  name");
     const size_t shown = std::min(options_.limit, rows.size());
     for (size_t i = 0; i < shown; i++) {

@@ -82,6 +82,7 @@ class LeadSearch {
     leads_.push_back({stake, std::move(at), std::move(text)});
   }
 
+  bool is_certain_branch(const profile::Place& at) const;
   uint64_t times_not_taken(const profile::Place& branch) const;
 
   void loads();

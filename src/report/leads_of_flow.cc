@@ -49,9 +49,25 @@ double with_two_digits(double figure) {
 
 }  // namespace
 
+// Noise does not explain how often it went where it goes. Edges of one place are met by the same
+// samples, so their errors add up.
+bool LeadSearch::is_certain_branch(const profile::Place& at) const {
+  const profile::Confidence& confidence = profile_.confidence;
+  const auto from = code_.code_ref(at);
+  if (confidence.exact || confidence.groups < 2 || !from) return true;
+  double count = 0, error = 0;
+  for (const profile::Edge& edge :
+       std::ranges::equal_range(profile_.tables.edges, *from, {}, &profile::Edge::from)) {
+    count += static_cast<double>(edge.count);
+    error += static_cast<double>(edge.error);
+  }
+  return profile::critical_value(confidence.groups) * error <= count;
+}
+
 void LeadSearch::pointer_calls() {
   for (const profile::HotTargets& t : lists_.targets) {
     if (t.kind != profile::EdgeKind::indirect_call || t.targets.empty()) continue;
+    if (!is_certain_branch(t.at)) continue;
     if (t.targets[0].share < kMostlyShare) continue;
     const double cost = share_of_cycles(t.count, kPointerCall_cycles);
     if (cost < kLeastStakeShare) continue;
@@ -77,7 +93,7 @@ void LeadSearch::branches() {
   BestOfFunctions best;
   for (const profile::HotEdge& edge : lists_.edges) {
     const double cost = share_of_cycles(edge.count, kTakenBranch_cycles);
-    if (cost < kLeastStakeShare || !skips_code(edge)) continue;
+    if (cost < kLeastStakeShare || !skips_code(edge) || !is_certain_branch(edge.from)) continue;
     const auto count = static_cast<double>(edge.count);
     const double share = count / (count + static_cast<double>(times_not_taken(edge.from)));
     const double stake = std::min(cost, most_at_stake(edge.from));

@@ -123,7 +123,11 @@ void Renderer::who_and_how() {
     line(fit(fmt::format("then, after {:.2f} s:{}", run.images[i].at_s, words), columns_));
   }
   std::string end = "still running";
-  if (run.exit)
+  if (run.merged.size() > 1) {
+    end = fmt::format("{} runs merged", run.merged.size());
+    const auto is_plain = [](const profile::MergedRun& m) { return m.weight == 1; };
+    if (!std::ranges::all_of(run.merged, is_plain)) end += ", some of them several times";
+  } else if (run.exit)
     end = fmt::format("{} {}", run.exit->signalled ? "killed by signal" : "exit status",
                       run.exit->value);
   line(fit(fmt::format("{} mode, {} engine, {:.2f} s, {}", printable(run.mode),
@@ -182,8 +186,7 @@ void Renderer::sampling() {
       "{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest {:.1f} ms", c.samples,
       c.samples == 1 ? "" : "s", percent(o.estimated_share), percent(o.budget_share),
       o.pause_s.total * 1e3, o.pause_s.max * 1e3));
-  const auto part = profile::part_sampled(profile_);
-  if (part) sentence(printable(*part));
+  if (const auto part = profile::part_sampled(profile_)) sentence(printable(*part));
   if (const std::string causes = costs_of(o.by_cause); !causes.empty())
     sentence("what it cost: " + causes);
   if (margins_)
@@ -192,6 +195,7 @@ void Renderer::sampling() {
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
   if (const auto others = profile::what_others_did(profile_)) sentence(*others);
+  if (const auto uneven = profile::uneven_runs(profile_)) sentence(*uneven);
   if (const auto& start = profile_.run.start_at)
     sentence(start->at_s ? fmt::format("sampling began after {:.2f} s, when {} was first seen",
                                        *start->at_s, printable(start->function))
@@ -208,13 +212,21 @@ void Renderer::sampling() {
         until->functions, until->functions == 1 ? "" : "s", 100 * profile::kShareThatMatters,
         until->by_time ? "time" : "instructions", until->functions == 1 ? "was" : "were",
         100 * until->reached, 100 * until->limit));
-  if (const double unmet = profile::unmet_time_share(profile_); !part && unmet >= kMuchUnmetShare)
+  what_samples_missed();
+  samples_that_ended_early();
+}
+
+// Code of which only the time is known, or less than of the rest.
+void Renderer::what_samples_missed() {
+  const bool is_part = profile::part_sampled(profile_).has_value();
+  const double unmet = profile::unmet_time_share(profile_);
+  if (!is_part && unmet >= kMuchUnmetShare)
     sentence(
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
                     "time is known, and shares of instructions are of the rest",
                     percent(unmet)));
   const double untimed = collects("latency") ? 1 - profile::timed_loads_time_share(profile_) : 0;
-  if (!part && untimed >= kMuchUntimedShare)
+  if (!is_part && untimed >= kMuchUntimedShare)
     sentence(
         fmt::format("no load was timed in functions that had {} of the time: brief samples time "
                     "none; profile for longer, or use --mode full",
@@ -224,13 +236,16 @@ void Renderer::sampling() {
         fmt::format("{} of the {} went to generated code without names: a program that writes "
                     "/tmp/perf-PID.map (node --perf-basic-prof) gives them",
                     percent(generated), profile_.time.is_known() ? "time" : "instructions"));
-  if (c.assumed_speeds)
+  if (profile_.coverage.assumed_speeds)
     sentence(
         "no sample tells how fast the program is where: shares of instructions take it for equally "
         "fast everywhere, and cycles per instruction are not known");
+}
+
+void Renderer::samples_that_ended_early() {
   uint64_t all = 0, early = 0;
   std::vector<std::pair<uint64_t, std::string>> reasons;
-  for (const auto& [reason, count] : c.ended) {
+  for (const auto& [reason, count] : profile_.coverage.ended) {
     all += count;
     if (reason == "budget") continue;
     early += count;

@@ -47,18 +47,18 @@ void TimeWatch::set_max_overhead(double share) {
   if (source_) source_->set_budget(plan::kClockShare * share);
 }
 
-void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
+void TimeWatch::finish(double duration_s, double watched_cpu_s, profile::Profile& profile) {
   if (!source_ || first_.value == 0) return;
   end(duration_s);
-  fill(duration_s, program_cpu_s, cycles_at_end_, profile);
+  fill(duration_s, watched_cpu_s, cycles_at_end_, profile);
   source_.reset();
 }
 
-void TimeWatch::finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile) {
-  if (source_ && first_.value != 0) fill(duration_s, program_cpu_s, __rdtsc(), profile);
+void TimeWatch::finish_copy(double duration_s, double watched_cpu_s, profile::Profile& profile) {
+  if (source_ && first_.value != 0) fill(duration_s, watched_cpu_s, __rdtsc(), profile);
 }
 
-void TimeWatch::fill(double duration_s, double program_cpu_s, uint64_t cycles_at_end,
+void TimeWatch::fill(double duration_s, double watched_cpu_s, uint64_t cycles_at_end,
                      profile::Profile& profile) {
   profile::ProcessorTime& time = profile.time;
   time.source = source_->name();
@@ -73,7 +73,10 @@ void TimeWatch::fill(double duration_s, double program_cpu_s, uint64_t cycles_at
     if (thread.tid == first_.value)
       first_thread_s = 1e-9 * static_cast<double>(thread.user_ns + thread.kernel_ns);
   }
-  if (!time.sees_kernel) time.kernel_s = std::max(0.0, program_cpu_s - time.user_s);
+  if (!time.sees_kernel) {
+    time.kernel_s = std::max(0.0, watched_cpu_s - time.user_s);
+    first_thread_s = std::max(first_thread_s, source_->schedule().first_ran_s());
+  }
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
   time.queued_s = std::min(time.waiting_s, source_->schedule().first_waited_s());
   time.others_queued_s = source_->schedule().others_waited_s();

@@ -37,17 +37,18 @@ class TimeWatch {
   // Seconds that the programs are thought to have lost since the last call.
   double take_cost() { return source_ ? source_->take_cost() : 0; }
   void set_max_overhead(double share);
-  // The times of the profile. `duration_s`: how long the programs were sampled.
-  void finish(double duration_s, double program_cpu_s, profile::Profile& profile);
+  // The times of the profile. `duration_s`: how long the programs were sampled. `watched_cpu_s`:
+  // theirs alone, by which that of the kernel is known where ticks do not tell.
+  void finish(double duration_s, double watched_cpu_s, profile::Profile& profile);
   // The same up to now, in a copy of this process: the clocks go on for the original.
-  void finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile);
+  void finish_copy(double duration_s, double watched_cpu_s, profile::Profile& profile);
 
   // As far as is known.
   const clock::TimeAccount& account() const { return account_; }
   const std::string& why_not() const { return why_not_; }
 
  private:
-  void fill(double duration_s, double program_cpu_s, uint64_t cycles_at_end,
+  void fill(double duration_s, double watched_cpu_s, uint64_t cycles_at_end,
             profile::Profile& profile);
 
   static constexpr double kNever_s = std::numeric_limits<double>::infinity();

@@ -9,6 +9,8 @@
 
 namespace {
 
+using shadowprof::kCellsOfRegion;
+using shadowprof::collect::ClockFit;
 using shadowprof::collect::SampleSeries;
 using shadowprof::collect::SampleSpeed;
 using shadowprof::trace::CodeShares;
@@ -184,6 +186,21 @@ TEST_CASE("of many samples some say how far times are believed") {
   const SampleSeries series = series_of(two_phases(2500));
   CHECK(series.believed() > 0.99);
   CHECK(ratio(series, 2, 4999) == doctest::Approx(std::pow(9, series.believed())));
+}
+
+TEST_CASE("the clock corrects samples whose code is not kept as it does those near them") {
+  SampleSeries series;
+  for (size_t i = 0; i < 5000; i++) {
+    const size_t cell = i < 2500 ? 3 : 5;
+    series.recorded(series.taken(1, static_cast<double>(i + 1)), 1000, only(cell, 1000));
+  }
+  ClockFit::Shares ticks{};
+  ticks[3 / kCellsOfRegion] = 9000;
+  ticks[5 / kCellsOfRegion] = 1000;
+  series.conclude(ticks);
+  for (const uint64_t first : {100, 1001, 2000, 2402})
+    CHECK(ratio(series, first, 4801) == doctest::Approx(ratio(series, 8, 4808)));
+  CHECK(ratio(series, 8, 4808) > 5);
 }
 
 TEST_CASE("a sample stands for half of the time to those before it and behind it") {

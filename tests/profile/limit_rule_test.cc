@@ -273,6 +273,30 @@ TEST_CASE("sampled figures must differ by more than noise, and totals are not ju
   CHECK(check("function:parse:instructions<=+3%", d).empty());
 }
 
+TEST_CASE("what only the new one of two sampled profiles has is beyond relative limits") {
+  Diff d = sample();
+  CHECK(check("function:fresh:instructions<=+3%", d).empty());
+  d.exact = false;
+  d.groups = 30;
+  for (FunctionChange& f : d.functions) f.error = 4;
+  CHECK(check("function:fresh:instructions<=+3%", d).size() == 1);
+  CHECK(check("function:fresh:instructions<=+3%@5%", d).empty());
+  for (FunctionChange& f : d.functions) f.error = 12;
+  CHECK(check("function:fresh:instructions<=+3%", d).empty());
+}
+
+TEST_CASE("functions of one module are met by the same samples") {
+  Diff d = sample();
+  d.exact = false;
+  d.groups = 100;
+  d.functions = {function("a", 100, 120), function("b", 100, 120), function("c", 100, 120),
+                 function("d", 100, 120)};
+  for (FunctionChange& f : d.functions) f.error = 5;
+  CHECK(check("module:app:instructions<=+3%", d).size() == 1);
+  for (FunctionChange& f : d.functions) f.error = 9;
+  CHECK(check("module:app:instructions<=+3%", d).empty());
+}
+
 TEST_CASE("what a check of sampled profiles could have seen is known") {
   Diff d = sample();
   d.exact = false;
@@ -292,6 +316,7 @@ TEST_CASE("what a check of sampled profiles could have seen is known") {
   CHECK(found.subject == "instructions of app::parse(int)");
   CHECK(found.change > 20.0 / static_cast<double>(d.functions[0].self.base));
   CHECK(found.change < 1);
+  CHECK(seen("function:parse:instructions<=+50%").change > 0.5);
   for (FunctionChange& f : d.functions) f.error = 1e9;
   CHECK_FALSE(seen("function:parse:instructions<=+3%").decidable);
   d.groups = 1;

@@ -8,6 +8,7 @@
 #include <map>
 #include <random>
 
+#include "profile/evidence.h"
 #include "profile/file/canonical.h"
 #include "profile/file/json_file.h"
 #include "sample_profile.h"
@@ -377,6 +378,79 @@ TEST_CASE("processor time keeps its threads, which are joined by name") {
     REQUIRE(row.thread < 2);
     CHECK(row.user_ns == (sum.threads[row.thread].name == "main" ? 60 : 20));
   }
+}
+
+TEST_CASE(
+    "clocks that are nearly the same are one, and ticks tell of the time that they stand for") {
+  Profile p;
+  p.time = {.source = "cpu-clock", .user_s = 4, .ticks = 1000, .cycles_per_s = 2e9};
+  Profile like = p, other = p, rare = p;
+  like.time.cycles_per_s = 2.001e9;
+  like.time.user_s = 12;
+  like.time.ticks = 3000;
+  CHECK(merged({{p, 1}, {like, 1}}).time.cycles_per_s == 2.00075e9);
+  CHECK(merged({{p, 1}, {like, 1}}).time.ticks == 4000);
+  other.time.cycles_per_s = 3e9;
+  CHECK(merged({{p, 1}, {other, 1}}).time.cycles_per_s == 0);
+  rare.time.user_s = 396;
+  rare.time.ticks = 10;
+  CHECK(merged({{p, 1}, {rare, 1}}).time.ticks == 10);
+  CHECK(merged({{p, 10}}).time.ticks == 1000);
+  CHECK(merged({{p, 10}}).time.user_s == 40);
+}
+
+TEST_CASE("a run that knows no errors is not taken for one without") {
+  Profile known = test::sample_profile();
+  known.confidence = {false, 64};
+  Profile alone = known;
+  alone.confidence.groups = 1;
+  const Profile sum = merged({{known, 1}, {alone, 1}});
+  CHECK(sum.confidence.groups == 65);
+  REQUIRE_FALSE(sum.tables.edges.empty());
+  for (const Edge& edge : sum.tables.edges) CHECK(edge.error >= edge.count / 2);
+  for (const Function& f : sum.functions) CHECK(f.self_error >= f.self / 2);
+  CHECK(merged({{alone, 1}}).confidence.groups == 1);
+}
+
+TEST_CASE("parts of a program, and probes of one name, are not added to others") {
+  Profile p = test::sample_profile();
+  Profile part = p;
+  part.run.options["only"] = "parse";
+  Merger merger;
+  REQUIRE(merger.add(p, "a", 1));
+  const Status status = merger.add(part, "b", 1);
+  REQUIRE_FALSE(status);
+  CHECK(status.error().message.find("what begins in 'parse'") != std::string::npos);
+  Profile probed = p;
+  probed.probes.resize(1);
+  probed.probes[0].name = "sizes";
+  probed.probes[0].text = "on memcpy";
+  Profile otherwise = probed;
+  otherwise.probes[0].text = "on memmove";
+  Merger probes;
+  REQUIRE(probes.add(probed, "a", 1));
+  REQUIRE(probes.add(probed, "b", 1));
+  const Status refused = probes.add(otherwise, "c", 1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message == "cannot add c: its probe 'sizes' is not that of the sum");
+}
+
+TEST_CASE("a sum cost its runs what they say, and says where they recorded unequal parts") {
+  Profile a = test::sample_profile();
+  a.confidence = {false, 10};
+  a.coverage.estimated = true;
+  a.coverage.instructions_total = 2 * a.coverage.instructions_profiled;
+  a.run.duration_s = 3;
+  a.overhead.budget_share = 0.01;
+  a.overhead.estimated_share = 0.008;
+  Profile b = a;
+  b.run.duration_s = 1;
+  b.overhead.estimated_share = 0.004;
+  CHECK(merged({{a, 1}, {b, 1}}).overhead.estimated_share == doctest::Approx(0.007));
+  CHECK(merged({{a, 1}, {b, 1}}).overhead.budget_share == doctest::Approx(0.01));
+  CHECK_FALSE(uneven_runs(merged({{a, 1}, {b, 1}})));
+  b.coverage.instructions_total *= 20;
+  CHECK(uneven_runs(merged({{a, 1}, {b, 1}})));
 }
 
 TEST_CASE("modules are matched by build-id, and by path where there is none") {

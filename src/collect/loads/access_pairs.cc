@@ -43,7 +43,8 @@ uint64_t AccessPairs::error_of(const Pair& pair, const AccessPlans::Site& judged
   const double residuals =
       pair.squares - 2 * share * pair.products + share * share * judged.squares;
   const double factor = static_cast<double>(judged.observations) / (judged.observations - 1);
-  return static_cast<uint64_t>(std::llround(std::sqrt(std::max(0.0, residuals) * factor)));
+  const double error = std::sqrt(std::max(0.0, residuals) * factor);
+  return static_cast<uint64_t>(std::llround(profile::error_of_few(judged.observations, error)));
 }
 
 void AccessPairs::finish(const AccessPlans& plans, const TableBuilder& builder, size_t most,

@@ -49,9 +49,10 @@ void ProbeCounts::end_observation() {
 
 // One observation tells nothing: all that was counted.
 uint64_t ProbeCounts::error_of(const Entry& entry) const {
-  if (observations_ < 2) return counted_;
+  if (sizes_.worth() < 2) return counted_;
   const double share = static_cast<double>(entry.count) / static_cast<double>(counted_);
-  return entry.errors.error(observations_, sizes_, share);
+  const auto error = static_cast<double>(entry.errors.error(observations_, sizes_, share));
+  return static_cast<uint64_t>(profile::error_of_few(sizes_.worth(), error));
 }
 
 }  // namespace shadowprof::collect

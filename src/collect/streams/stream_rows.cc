@@ -151,11 +151,15 @@ profile::StreamRow StreamRows::finished(const Row& row, const AccessPlans& plans
                                static_cast<int64_t>(line_of_terminal(terminal) - first)});
   }
   // One sample tells nothing: the whole of the references.
-  if (errors && observations_ < 2) done.error = counts.references;
-  if (errors && observations_ >= 2)
-    done.error = row.error.error(
+  const bool tells = sizes_.worth() >= 2;
+  if (errors && !tells) done.error = counts.references;
+  if (errors && tells) {
+    const uint64_t error = row.error.error(
         observations_, sizes_,
         static_cast<double>(row.sums.heat) / static_cast<double>(counts.references));
+    done.error =
+        static_cast<uint64_t>(profile::error_of_few(sizes_.worth(), static_cast<double>(error)));
+  }
   return done;
 }
 

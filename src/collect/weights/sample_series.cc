@@ -203,7 +203,28 @@ std::vector<double> SampleSeries::speeds_by(const SampleSeries& others) const {
   for (const Code& c : codes_) {
     if (const Code* other = others.most_alike(c.shares)) speeds[c.number - 1] = other->speed;
   }
+  give_to_unknown(speeds);
   return speeds;
+}
+
+// Not every sample's code is known of a long series: each other sample has what the nearest known
+// one of its program has.
+void SampleSeries::give_to_unknown(std::vector<double>& of_samples) const {
+  if (one_of_ == 1) return;
+  std::map<int64_t, std::vector<uint64_t>> known;  // numbers, ascending
+  for (const Code& c : codes_) known[samples_[c.number - 1].program].push_back(c.number);
+  for (size_t i = 0; i < samples_.size(); i++) {
+    const auto own = known.find(samples_[i].program);
+    if (own == known.end()) continue;
+    const std::vector<uint64_t>& numbers = own->second;
+    const uint64_t number = i + 1;
+    auto next = std::ranges::lower_bound(numbers, number);
+    const bool is_before_nearer =
+        next == numbers.end() ||
+        (next != numbers.begin() && number - *std::prev(next) < *next - number);
+    if (is_before_nearer) --next;
+    of_samples[i] = of_samples[*next - 1];
+  }
 }
 
 SampleSeries::Speeds SampleSeries::speeds_are() const {
@@ -321,12 +342,14 @@ void SampleSeries::stretch_drawn(std::vector<double>& times) const {
   }
 }
 
-// Samples whose code is not known stand for what they stood for.
 void SampleSeries::fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks) {
   std::vector<ClockFit::Sample> samples;
   for (const Code& c : codes_) samples.push_back({by_region(c.shares), times[c.number - 1]});
   const ClockFit fit(std::move(samples), ticks);
-  for (size_t i = 0; i < codes_.size(); i++) times[codes_[i].number - 1] *= fit.factors()[i];
+  std::vector<double> factors(samples_.size(), 1);
+  for (size_t i = 0; i < codes_.size(); i++) factors[codes_[i].number - 1] = fit.factors()[i];
+  give_to_unknown(factors);
+  for (size_t i = 0; i < times.size(); i++) times[i] *= factors[i];
 }
 
 void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* others) {

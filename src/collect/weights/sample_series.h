@@ -167,6 +167,7 @@ class SampleSeries {
   void fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks);
   std::vector<double> speeds();
   std::vector<double> speeds_by(const SampleSeries& others) const;
+  void give_to_unknown(std::vector<double>& of_samples) const;
   static double spread_of(const std::vector<double>& logarithms);
   static double within_pairs(const std::vector<Code*>& codes,
                              const std::vector<double>& logarithms);

@@ -36,23 +36,25 @@ void add_function(const Side& side, const Function& f, uint64_t Change::*figure,
   c.inclusive.*figure += side.scaled(f.inclusive);
   c.invocations.*figure += side.scaled(f.invocations);
   c.loop_iterations.*figure += side.scaled(f.loop_iterations);
-  c.error = std::hypot(c.error, side.scaled_error(static_cast<double>(f.self_error)));
 }
 
 std::vector<FunctionChange> compare_functions(const Side& base, const Side& now, uint32_t count) {
   std::vector<FunctionChange> all(count);
+  std::vector<ChangeError> errors(count);
   std::vector<bool> in_base(count);
   std::vector<bool> in_new(count);
-  for (size_t i = 0; i < base.p.functions.size(); i++) {
-    in_base[base.number_of(i)] = true;
-    add_function(base, base.p.functions[i], &Change::base, all[base.number_of(i)]);
-  }
-  for (size_t i = 0; i < now.p.functions.size(); i++) {
-    in_new[now.number_of(i)] = true;
-    add_function(now, now.p.functions[i], &Change::now, all[now.number_of(i)]);
+  for (const Side* side : {&base, &now}) {
+    for (size_t i = 0; i < side->p.functions.size(); i++) {
+      const Function& f = side->p.functions[i];
+      const uint32_t number = side->number_of(i);
+      (side == &base ? in_base : in_new)[number] = true;
+      add_function(*side, f, side == &base ? &Change::base : &Change::now, all[number]);
+      errors[number].add(*side, static_cast<double>(f.self_error), base);
+    }
   }
   for (uint32_t i = 0; i < count; i++) {
     all[i].number = i;
+    all[i].error = errors[i].of_difference();
     all[i].presence = !in_base[i]  ? Presence::added
                       : !in_new[i] ? Presence::removed
                                    : Presence::both;
@@ -101,6 +103,7 @@ std::vector<TransferChange> compare_transfers(const Side& base, const Side& now,
     CodeRef from;
     CodeRef to;
     const Side* side = nullptr;
+    ChangeError error;
   };
   std::map<std::tuple<Side::Key, Side::Key, EdgeKind>, Open> all;
   for (const Side* side : {&base, &now}) {
@@ -116,7 +119,7 @@ std::vector<TransferChange> compare_transfers(const Side& base, const Side& now,
       o.change.kind = t.kind;
       o.change.count.*figure += side->scaled(t.count);
       o.change.instructions.*figure += side->scaled(t.instructions);
-      o.change.error = std::hypot(o.change.error, side->scaled_error(static_cast<double>(t.error)));
+      o.error.add(*side, static_cast<double>(t.error), base);
     }
   }
   auto rows = ranked(std::move(all), [](const Open& o) {
@@ -124,6 +127,7 @@ std::vector<TransferChange> compare_transfers(const Side& base, const Side& now,
   });
   std::vector<TransferChange> result;
   for (Open& o : rows) {
+    o.change.error = o.error.of_difference();
     o.change.from = o.side->place(o.from);
     o.change.to = o.side->place(o.to);
     o.change.from_function = o.side->function_number(o.from);
@@ -266,6 +270,8 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   Diff diff;
   diff.exact = base.confidence.exact && now.confidence.exact;
   diff.groups = groups_of(base, now);
+  for (const Profile* p : {&base, &now})
+    diff.estimates_inclusive |= p->run.options.contains("inclusive");
   diff.base_incomplete = why_incomplete(base).value_or("");
   diff.new_incomplete = why_incomplete(now).value_or("");
   const auto total = [](const Profile& p) {

@@ -115,6 +115,8 @@ struct ValueChange {
   ValueType type = ValueType::integer;
   Change executions;
   Change invariance;  // millionths of the executions that computed `value`
+  // Standard error of the difference of `invariance` where samples or windows tell it; else 0.
+  double error = 0;
   // Executions of the larger number that compute `value` now and did not before, or the reverse.
   uint64_t effect() const;
 };
@@ -176,6 +178,8 @@ struct Diff {
   bool has_loads = false;
   bool has_inlined = false;  // both know of some code what was inlined there
   bool has_contexts = false;
+  bool estimates_inclusive =
+      false;            // in one of them what callees cost is divided by counts of calls
   Change instructions;  // sampled: as each profile estimates it
   Change calls;
   Change syscalls;

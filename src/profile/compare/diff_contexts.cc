@@ -15,6 +15,7 @@ ContextChanges compare_contexts(const Side& base, const Side& now) {
   ContextChanges result;
   std::map<std::tuple<uint32_t, ContextKind, Side::Key>, uint32_t> rows;
   std::map<Side::Key, uint32_t> functions;
+  std::vector<ChangeError> errors;  // of the rows
   const auto function_index = [&](const Side& side, const Side::Key& key, CodeRef at) {
     const auto [entry, added] =
         functions.try_emplace(key, static_cast<uint32_t>(result.functions.size()));
@@ -35,13 +36,15 @@ ContextChanges compare_contexts(const Side& base, const Side& now) {
       if (added) {
         const uint32_t function = is_code(row) ? function_index(*side, key, row.at) : 0;
         result.rows.push_back({.parent = parent, .kind = row.kind, .function = function});
+        errors.emplace_back();
       }
       ContextChange& c = result.rows[where[i]];
       c.self.*figure += side->scaled(row.self);
       c.calls.*figure += side->scaled(row.calls);
-      c.error = std::hypot(c.error, side->scaled_error(static_cast<double>(row.error)));
+      errors[where[i]].add(*side, static_cast<double>(row.error), base);
     }
   }
+  for (size_t i = 0; i < errors.size(); i++) result.rows[i].error = errors[i].of_difference();
   return result;
 }
 

@@ -123,6 +123,7 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
     PathChange change;
     const PathRow* row = nullptr;
     const Side* side = nullptr;
+    ChangeError error;
   };
   std::map<std::vector<PlaceKey>, Open> all;
   for (const Side* side : {&base, &now}) {
@@ -135,9 +136,7 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
       }
       o.change.count.*figure += side->scaled(row.count);
       o.change.instructions.*figure += side->scaled(row.count * row.insns);
-      o.change.error = std::hypot(
-          o.change.error,
-          side->scaled_error(static_cast<double>(row.error) * static_cast<double>(row.insns)));
+      o.error.add(*side, static_cast<double>(row.error) * static_cast<double>(row.insns), base);
     }
   }
   allow_for_unseen(base, all);
@@ -145,6 +144,7 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
                      [](const Open& o) { return magnitude(o.change.instructions.delta()); });
   std::vector<PathChange> result;
   for (Open& o : rows) {
+    o.change.error = o.error.of_difference();
     describe_path(*o.side, *o.row, o.change);
     result.push_back(std::move(o.change));
   }
@@ -155,6 +155,15 @@ uint64_t ValueChange::effect() const {
   return as_count(static_cast<double>(magnitude(invariance.delta())) / kMillion *
                   static_cast<double>(std::max(executions.base, executions.now)));
 }
+
+namespace {
+
+// The standard error of the hottest value's share.
+double share_error(const ValueFigures& f) {
+  return f.count == 0 ? 0 : static_cast<double>(f.top_error) / static_cast<double>(f.count);
+}
+
+}  // namespace
 
 std::vector<ValueChange> compare_values(const Side& base, const Side& now) {
   const RowsOfPlace before = values_by_place(base);
@@ -183,6 +192,7 @@ std::vector<ValueChange> compare_values(const Side& base, const Side& now) {
     change.executions = {base.scaled(open.base.count), now.scaled(open.now.count)};
     change.invariance = {millionths(count_of(open.base, change.value), open.base.count),
                          millionths(count_of(open.now, change.value), open.now.count)};
+    change.error = kMillion * std::hypot(share_error(open.base), share_error(open.now));
   }
   return ranked(std::move(changes), [](const ValueChange& v) { return v.effect(); });
 }
@@ -215,7 +225,7 @@ std::vector<LoadChange> compare_loads(const Side& base, const Side& now) {
   };
   const auto miss_error = [&](const LatencyRow& l) {
     const double p = static_cast<double>(misses(l)) / kMillion;
-    const double n = static_cast<double>(std::max<uint64_t>(l.timed, 1));
+    const double n = std::max(1.0, l.observations());
     return kMillion * std::sqrt((p * (1 - p) + 1 / n) / n);
   };
   const auto lost = [](const Side& side, const LatencyRow& l) {

@@ -34,6 +34,7 @@ std::vector<InlinedChange> compare_inlined(const Side& base, const Side& now) {
   unknown.merge(unknown_modules(now));
   struct Open {
     InlinedChange change;
+    ChangeError error;
     bool in_base = false, in_new = false;
   };
   std::map<std::tuple<uint32_t, std::string, std::string>, Open> all;
@@ -51,12 +52,13 @@ std::vector<InlinedChange> compare_inlined(const Side& base, const Side& now) {
       c.self.*figure += side->scaled(f.self);
       c.inclusive.*figure += side->scaled(f.inclusive);
       c.places.*figure += f.places.size();
-      c.error = std::hypot(c.error, side->scaled_error(static_cast<double>(f.self_error)));
+      o.error.add(*side, static_cast<double>(f.self_error), base);
     }
   }
   std::vector<InlinedChange> result;
   for (Open& o : ranked(std::move(all),
                         [](const Open& open) { return magnitude(open.change.self.delta()); })) {
+    o.change.error = o.error.of_difference();
     o.change.presence = !o.in_base  ? Presence::added
                         : !o.in_new ? Presence::removed
                                     : Presence::both;

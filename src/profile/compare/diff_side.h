@@ -73,6 +73,20 @@ class Side {
   double scale_;
 };
 
+// The error of a difference. Rows of one profile are met by the same samples, so their errors add
+// up to no more than their sum; those of two profiles have nothing to do with each other.
+class ChangeError {
+ public:
+  void add(const Side& side, double error, const Side& base) {
+    (&side == &base ? base_ : now_) += side.scaled_error(error);
+  }
+  double of_difference() const { return std::hypot(base_, now_); }
+
+ private:
+  double base_ = 0;
+  double now_ = 0;
+};
+
 inline uint64_t magnitude(int64_t delta) {
   return delta < 0 ? uint64_t{0} - static_cast<uint64_t>(delta) : static_cast<uint64_t>(delta);
 }

@@ -180,7 +180,11 @@ bool is_violated(const LimitRule& rule, const Judged& j, bool exact, double crit
   const double base = static_cast<double>(j.change.base);
   const double now = static_cast<double>(j.change.now);
   const double unit = is_share(rule.metric) ? kShareUnit : 1;
-  if (rule.bound == Bound::relative && !j.in_base) return false;
+  if (rule.bound == Bound::relative && !j.in_base) {
+    if (exact || !rule.at_most) return false;
+    // The base's samples may have missed it as far as this profile's samples differ.
+    critical *= std::sqrt(2);
+  }
   const double limit = rule.bound == Bound::relative     ? base * (1 + rule.value)
                        : rule.bound == Bound::difference ? base + rule.value * unit
                                                          : rule.value * unit;
@@ -190,6 +194,17 @@ bool is_violated(const LimitRule& rule, const Judged& j, bool exact, double crit
   // An absolute bound is about the new value alone.
   if (rule.bound == Bound::absolute) return true;
   return j.error == 0 ? exact : std::abs(now - base) > critical * j.error;
+}
+
+// What a change must be so that it is seen 19 times in 20: by chance it looks smaller.
+double visible_change(const LimitRule& rule, const Judged& j, double critical) {
+  constexpr double kSeen = 1.645;  // standard errors, to one side
+  const double unit = is_share(rule.metric) ? kShareUnit : 1;
+  const double bound =
+      rule.value * (rule.bound == Bound::relative ? static_cast<double>(j.change.base) : unit);
+  const double floor = j.part ? 0 : rule.floor * static_cast<double>(j.whole.base);
+  return std::max(
+      {std::abs(bound) + kSeen * j.error, floor + kSeen * j.error, (critical + kSeen) * j.error});
 }
 
 // What is so small that it cannot change by the rule's floor need not be kept from false alarms.
@@ -373,7 +388,7 @@ Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
     const double critical = critical_for(diff, rule, judged, rules.size());
     for (const Judged& j : judged) {
       const auto base = static_cast<double>(j.change.base);
-      const double visible = critical * j.error;
+      const double visible = visible_change(rule, j, critical);
       if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base))
         continue;
       sees |= decides;

@@ -27,9 +27,11 @@
 // For a share "+1%" is one percentage point. "@0.1%": only changes of at least that share of the
 // base's instructions count; calls and system calls are compared with their own totals; of a load
 // the cycles lost count as instructions, and of a value the executions that changed it. A function
-// that the base does not have is judged by absolute bounds and not by relative ones: what it costs
-// shows in the whole program. A GLOB without a wildcard that names nothing in either profile is an
-// error, so that a gate does not pass because of a misspelt name.
+// that an exact base does not have is judged by absolute bounds and not by relative ones: what it
+// costs shows in the whole program. Where something was sampled that is not known of the whole
+// program, and such a function is beyond any relative bound, if noise does not explain it. A GLOB
+// without a wildcard that names nothing in either profile is an error, so that a gate does not pass
+// because of a misspelt name.
 //
 // A sampled figure must also differ by more than noise, and so must times of loads, which are
 // measured in every mode. Totals of a sampled profile and its system calls are judged by absolute

@@ -120,6 +120,8 @@ std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
     if (rule.metric == LimitRule::Metric::share) j.whole = kWholeShare;
     j.error = error_of(c.error, c.self, j.change);
     j.cause = reason_in_text(c);
+    if (rule.metric == LimitRule::Metric::inclusive && diff.estimates_inclusive)
+      j.cause += ", estimated (run --exact-inclusive)";
     all.push_back(std::move(j));
   }
   return all;
@@ -165,6 +167,18 @@ void name_cause(const Diff& diff, const std::string& module, Judged& j) {
   }
 }
 
+// That figures which are parts of the instructions can have: groups of samples differ most where
+// each is in that part as a whole, or not at all.
+double most_error(const Diff& diff, const Change& change) {
+  const auto of_side = [&](uint64_t figure, uint64_t whole) {
+    const double share = whole == 0 ? 0 : static_cast<double>(figure) / static_cast<double>(whole);
+    const double spread = std::max(0.0, share * (1 - share)) / std::max(1u, diff.groups);
+    return static_cast<double>(whole) * std::sqrt(spread);
+  };
+  return std::hypot(of_side(change.base, diff.instructions.base),
+                    of_side(change.now, diff.instructions.now));
+}
+
 std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
   std::map<std::string, Judged> by_name;
   for (const FunctionChange& c : diff.functions) {
@@ -176,11 +190,12 @@ std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
     j.change.base += c.self.base;
     j.change.now += c.self.now;
     j.whole = diff.instructions;
-    j.error = std::hypot(j.error, c.error);
+    j.error += c.error;  // the same samples meet both
   }
   std::vector<Judged> all;
   for (auto& [name, j] : by_name) {
     j.in_base = j.change.base != 0;
+    if (!diff.exact) j.error = std::min(j.error, most_error(diff, j.change));
     name_cause(diff, name, j);
     all.push_back(std::move(j));
   }
@@ -228,7 +243,7 @@ std::vector<Judged> judged_calls(const Diff& diff, const LimitRule& rule) {
     }
     j.change.base += c.count.base;
     j.change.now += c.count.now;
-    j.error = std::hypot(j.error, c.error);
+    j.error += c.error;  // the same samples meet both
   }
   std::vector<Judged> all;
   for (auto& [name, j] : by_name) {
@@ -322,6 +337,7 @@ std::vector<Judged> judged_values(const Diff& diff, const LimitRule& rule) {
     j.in_base = c.executions.base != 0;
     j.name += value_in_text(c);
     j.part = static_cast<double>(c.effect());
+    j.error = c.error;
     if (!diff.exact) {
       // Values that follow one another are often equal: not more than one observation a group.
       const double p = static_cast<double>(c.invariance.base) / kShareUnit;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "profile/compare/assumed_errors.h"
 #include "profile/compare/same_region.h"
 #include "profile/hidden_values.h"
 #include "profile/hotlists/inclusive_estimate.h"
@@ -64,10 +65,10 @@ void multiply(Overhead& o, uint64_t weight) {
   o.timeline.clear();
 }
 
+// Ticks say how certain shares are: what is added ten times is not the more so.
 void multiply(ProcessorTime& time, uint64_t weight) {
   for (const NamedSeconds& seconds : kTimeSeconds)
     time.*seconds.member *= static_cast<double>(weight);
-  for (uint64_t* n : {&time.ticks, &time.lost}) *n *= weight;
 }
 
 void multiply(Coverage& c, uint64_t weight) {
@@ -112,6 +113,17 @@ void multiply(Profile& p, uint64_t weight) {
 // In whole microseconds: sums of such numbers do not depend on their order.
 double add_seconds(double a, double b) {
   return (std::round(a * 1e6) + std::round(b * 1e6)) / 1e6;
+}
+
+// The share in the time that both took, in whole billionths.
+double mean_share(double a, double a_s, double b, double b_s) {
+  if (a_s + b_s <= 0) return std::max(a, b);
+  return std::round(1e9 * (a * a_s + b * b_s) / (a_s + b_s)) / 1e9;
+}
+
+void add_shares(Overhead& into, double into_s, const Overhead& from, double from_s) {
+  into.estimated_share = mean_share(into.estimated_share, into_s, from.estimated_share, from_s);
+  into.budget_share = mean_share(into.budget_share, into_s, from.budget_share, from_s);
 }
 
 void add_overhead(Overhead& into, const Overhead& from) {
@@ -237,6 +249,17 @@ void add_run(Run& into, const Run& from) {
   into.merged.insert(into.merged.end(), from.merged.begin(), from.merged.end());
 }
 
+// Probes are told apart by their names alone where they are shown.
+Status check_probes(const std::vector<ProbeInfo>& of_sum, const std::vector<ProbeInfo>& added,
+                    const std::string& file) {
+  for (const ProbeInfo& probe : added) {
+    const auto known = std::ranges::find(of_sum, probe.name, &ProbeInfo::name);
+    if (known != of_sum.end() && known->text != probe.text)
+      return fail("cannot add {}: its probe '{}' is not that of the sum", file, probe.name);
+  }
+  return {};
+}
+
 auto naming(const Function& f) {
   return std::tuple(~f.size, f.name.starts_with("function@"), f.file.empty(), f.name,
                     f.linkage_name, f.file, f.line);
@@ -319,6 +342,7 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
     if (have[i] + more[i] * static_cast<double>(weight) > kMostCounts)
       return fail("cannot add {}: its counts are too large", file);
   if (!empty_) SP_TRY(check_same_region(sum_.run, "the sum", profile.run, file));
+  SP_TRY(check_probes(sum_.probes, profile.probes, file));
   if (profile.run.region) {
     profile.run.region->entries *= weight;
     profile.run.region->program_instructions *= weight;
@@ -326,7 +350,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
 
   Run& run = profile.run;
   if (run.merged.empty())
-    run.merged = {{file, run.command, run.started, profile.coverage.instructions_profiled, 1}};
+    run.merged = {{file, run.command, run.started, profile.coverage.instructions_profiled, 1,
+                   profile.coverage.share() ? profile.coverage.instructions_total : 0}};
   for (MergedRun& m : run.merged) {
     if (m.weight > kMaxMergeWeight / weight)
       return fail("cannot add {}: the product of its weights is above {}", file, kMaxMergeWeight);
@@ -339,6 +364,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
     profile.tables.contexts = contexts_of_functions(profile);
   else
     has_contexts_ = true;
+  const Confidence own = profile.confidence;
+  assume_errors(profile);
   multiply(profile, weight);
   profile.tables.course.clear();
   profile.time.slice_us = 0;
@@ -352,15 +379,18 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   add_processor_time(sum_.time, profile.time);
   join_threads_by_name(sum_);
   keep_within(limits_, sum_);
+  add_shares(sum_.overhead, sum_.run.duration_s, profile.overhead, profile.run.duration_s);
   add_overhead(sum_.overhead, profile.overhead);
   add_syscalls(sum_.syscalls, profile.syscalls);
   if (empty_) {
     sum_.run = std::move(profile.run);
     sum_.run.duration_s = add_seconds(0, sum_.run.duration_s);
     sum_.confidence = profile.confidence;
+    of_only_ = own;
   } else {
     add_run(sum_.run, profile.run);
     sum_.confidence = added(sum_.confidence, profile.confidence);
+    of_only_.reset();
   }
   empty_ = false;
   return {};
@@ -395,6 +425,7 @@ void Merger::order_modules() {
 }
 
 Profile Merger::finish() {
+  if (of_only_) sum_.confidence = *of_only_;
   order_modules();
   std::sort(sum_.run.merged.begin(), sum_.run.merged.end(),
             [](const MergedRun& a, const MergedRun& b) {

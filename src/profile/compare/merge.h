@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,7 @@ class Merger {
   const MergeLimits limits_;
   Profile sum_;
   bool empty_ = true;
+  std::optional<Confidence> of_only_;  // the profile, while there is one
   bool has_contexts_ = false;
   bool estimated_inclusive_ = false;
   std::map<std::string, uint32_t> module_of_key_;

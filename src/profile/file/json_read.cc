@@ -20,8 +20,9 @@ using namespace json;
 namespace {
 
 MergedRun read_merged_run(const Object& o) {
-  return {o.text("file"), o.texts("command"), o.text("started"), o.count("instructions"),
-          o.count("weight")};
+  return {o.text("file"),    o.texts("command"),
+          o.text("started"), o.count("instructions"),
+          o.count("weight"), o.has("instructions_total") ? o.count("instructions_total") : 0};
 }
 
 Region read_region(const Object& o) {

@@ -94,11 +94,9 @@ Json thread_json(const ThreadRow& t) {
 }
 
 Json merged_json(const MergedRun& m) {
-  return {{"file", m.file},
-          {"command", m.command},
-          {"started", m.started},
-          {"instructions", m.instructions},
-          {"weight", m.weight}};
+  return {{"file", m.file},       {"command", m.command},
+          {"started", m.started}, {"instructions", m.instructions},
+          {"weight", m.weight},   {"instructions_total", m.instructions_total}};
 }
 
 Json region_json(const Region& region) {

@@ -15,14 +15,18 @@
 namespace shadowprof::profile {
 namespace {
 
-constexpr ptrdiff_t kMostFrames = 64;   // of a context; the table has all
-constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
+constexpr ptrdiff_t kMostFrames = 64;  // of a context; the table has all
 
 // Loads that all took the same by a clock that steps are not known better than their number allows:
-// the difference of two stamps is off by a step at most, evenly distributed for each.
+// the difference of two stamps is off by a step at most, evenly distributed for each. Those of one
+// bout do not tell what others take.
 double error_of_mean(const LatencyRow& load, const LatencyCalibration& clock) {
+  constexpr double kMany = 1e6;
   const double served = static_cast<double>(std::max<uint64_t>(1, load.served()));
-  return kTimesAreMany * std::max(load.mean_error(), clock.resolution / std::sqrt(6 * served));
+  const double error = std::max(load.mean_error(), clock.resolution / std::sqrt(6 * served));
+  const auto groups = static_cast<uint32_t>(std::min(load.observations(), kMany));
+  return groups < 2 ? std::max(load.mean(), error)
+                    : std::min(critical_value(groups) * error, std::max(load.mean(), error));
 }
 
 template <typename PlaceOf>
@@ -416,6 +420,7 @@ Hotlists make_hotlists(const Profile& profile, size_t limit, const Lookups& look
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
   const Coverage& coverage = profile.coverage;
   const bool knows_speeds = !coverage.assumed_speeds && !coverage.assumed_total &&
+                            !uneven_runs(profile) &&
                             (!profile.time.is_known() || evidence_of(profile).enough);
 
   add_methods(profile, limit, place, margin_of_met, knows_speeds, lists);

@@ -120,6 +120,13 @@ double LatencyRow::mean_error() const {
   return std::max(by_load, by_window);
 }
 
+double LatencyRow::observations() const {
+  constexpr double kLoadsOfBout = 32;
+  const auto all = static_cast<double>(served());
+  const bool are_all = 2 * timed > executions;
+  return are_all ? all : std::max(1.0, all / kLoadsOfBout);
+}
+
 double LatencyRow::cold_error() const {
   const uint64_t all = served();
   return all == 0 ? 0 : static_cast<double>(cold_cycles) / static_cast<double>(all);

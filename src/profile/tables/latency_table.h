@@ -114,6 +114,8 @@ struct LatencyRow {
   // The standard error of the mean, as exactly as buckets are; each timed load one observation, or
   // each bout where they were timed in bouts and these differ by more.
   double mean_error() const;
+  // So many that have nothing to do with each other, at most: loads of one bout are alike.
+  double observations() const;
   // How much too high the mean is if all cold loads are a replica's own.
   double cold_error() const;
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
