@@ -52,7 +52,7 @@ _shadowprof()
   fi
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
-      sed -n 's/^  \(-[^ ]*\).*/\1/p' | tr ',' '\n')" -- "$current")
+      sed -n 's/^  \(-[^ ]*\( [^ ][^ ]*\)*\).*/\1/p' | tr ' ,' '\n\n' | grep '^-')" -- "$current")
     return
   fi
   [[ $command == baseline ]] && ((COMP_CWORD == 2)) && values="save list"

@@ -13,7 +13,8 @@ end
 function __shadowprof_options
     set -l command (__shadowprof_command)
     test -n "$command"; or return
-    shadowprof $command --help 2>/dev/null | string match -rg '^  (-\S+)' | string split ','
+    shadowprof $command --help 2>/dev/null | string match -rg '^  (-\S+(?: \S+)*)' |
+        string split -n ' ' | string split ',' | string match -- '-*'
 end
 
 function __shadowprof_is

@@ -113,7 +113,10 @@ std::string_view commands_with(std::string_view option) {
   if (option == "--format") return "check and export";
   if (option == "--every" || option == "--keep") return "attach";
   if (option == "--color") return "report, annotate and diff";
-  if (option == "--limit" || option == "--json" || option == "--html") return "report";
+  if (option == "--limit") return "report, diff and check";
+  if (option == "--html") return "report and diff";
+  if (option == "--json")
+    return "report, annotate, diff, compare, stat, doctor, probes and syscalls";
   if (option == "--mode" || option == "--profile") return "run and attach";
   return "";
 }

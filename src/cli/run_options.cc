@@ -160,7 +160,7 @@ void add_program_options(CLI::App& app, RunOptions& options) {
 }
 
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
-  CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
+  CLI::App app{"Runs PROGRAM and profiles it: by samples, or all of it (--mode full).",
                "shadowprof run"};
   app.get_help_ptr()->group("");  // the screen is full
   app.add_option("-o,--output", options.output,

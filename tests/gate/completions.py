@@ -85,6 +85,8 @@ LINES = {
     "shadowprof baseline ": {"list", "save"},
     "shadowprof ctl 1 ": {"dump", "set", "status", "stop"},
     "shadowprof top --": {"--interval", "--output"},
+    "shadowprof run --": {"--mode", "--from", "--to", "--only", "--start-at", "--seed"},
+    "shadowprof attach --": {"--every", "--keep"},
     "shadowprof stat --": {"--deterministic", "--repeat"},
     "shadowprof stat --cpu-features ": {"baseline", "native"},
     "shadowprof run --time ": {"clock", "looks", "off"},
