@@ -258,6 +258,26 @@ TEST_CASE("a signal can be given back though the program blocks every signal") {
   CHECK(guest.shared().result == 5);
 }
 
+TEST_CASE("what brings a signal to a thread does not take others out of their queue") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest([](Shared& shared) {
+    sigset_t set;
+    sigfillset(&set);
+    ::sigprocmask(SIG_SETMASK, &set, nullptr);
+    spin(shared);
+  });
+  Tracee tracee = guest.seize_ready();
+  for (const int last : {SIGRTMAX, SIGRTMAX, SIGRTMAX - 1, SIGRTMAX - 3})
+    ::sigqueue(guest.pid(), last, {.sival_int = 1});
+  std::vector<siginfo_t> taken;
+  REQUIRE(bring_to_signal_stop(tracee, queued(SIGUSR1, 5), taken));
+  CHECK(taken.empty());
+  SignalMask pending = 0;
+  REQUIRE(tracee.get_pending_signals_if_alive(pending, Tracee::SignalQueue::process));
+  CHECK(pending == (mask_of(SIGRTMAX) | mask_of(SIGRTMAX - 1) | mask_of(SIGRTMAX - 3)));
+}
+
 TEST_CASE("SIGTRAP's mask and disposition survive remote calls") {
   if (!can_trace()) return;
   enum Setting { handled, blocked_and_handled, ignored };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/pause.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +10,11 @@
 #include <csignal>
 #include <vector>
 
+#include "../child_process.h"
+#include "kernel/proc.h"
+#include "ptrace/remote_syscall.h"
 #include "ptrace/wait.h"
+#include "shadow/replica.h"
 
 #include <doctest/doctest.h>
 
@@ -85,6 +90,32 @@ TEST_CASE("a pause that finds a thread at a fork makes its child known") {
   REQUIRE(child != Tid());
   const std::vector<Tid> noted = program.take_children();
   CHECK(std::ranges::find(noted, child) != noted.end());
+}
+
+TEST_CASE("a stop of the process that comes during a call of ours lasts") {
+  const test::ChildProcess spinning([] {
+    for (;;) getppid();
+  });
+  Program program = Program::attach(spinning.tid(), Follow::no).value();
+  {
+    ForkOptions options;
+    options.mappings = kernel::read_maps(spinning.tid()).value();
+    const GuestAddr syscall_insn = find_calls(spinning.tid(), options, {}).value();
+    Pause pause(program, Pause::Whom::one);
+    REQUIRE(pause.is_usable());
+    PausedThread& thread = pause.threads().front();
+    ::kill(spinning.tid().value, SIGSTOP);
+    ptrace::RemoteSyscalls remote(thread.tracee, syscall_insn, program.options());
+    remote.keep_signals_in(thread.deferred);
+    CHECK(remote.call(SYS_getpid) == spinning.tid().value);
+    REQUIRE(remote.finish());
+  }
+  const kernel::ScheduleTimes before = kernel::schedule_times_of(spinning.tid());
+  serve(program, std::chrono::milliseconds(50));
+  CHECK(kernel::schedule_times_of(spinning.tid()).used == before.used);
+  ::kill(spinning.tid().value, SIGCONT);
+  serve(program, std::chrono::milliseconds(50));
+  CHECK(kernel::schedule_times_of(spinning.tid()).used > before.used);
 }
 
 }  // namespace shadowprof::shadow
