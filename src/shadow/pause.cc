@@ -122,6 +122,7 @@ void Pause::stop_all(std::string_view states) {
     if (first && stopped.size() == 1) went_on_s_ += first->seconds();
     first.reset();
   }
+  unusable_ = unusable_ || is_overdue();  // not all that run were asked, perhaps
 }
 
 void Pause::take_stop(Tid tid) {
