@@ -471,6 +471,31 @@ TEST_CASE("modules are matched by build-id, and by path where there is none") {
   }
 }
 
+TEST_CASE("another build that only its functions tell is not added") {
+  Profile a;
+  a.modules = {{"/usr/bin/app", "", 0x1000, 1, 1}, {"/lib/x.so", "aa", 0x9000, 2, 1}};
+  const auto function = [](uint32_t module, uint64_t offset, uint64_t size, const char* name) {
+    profile::Function f;
+    f.at = {module, offset};
+    f.size = size;
+    f.name = name;
+    return f;
+  };
+  a.functions = {function(0, 0x10, 16, "parse"), function(0, 0x20, 32, "print"),
+                 function(0, 0x40, 16, "main"), function(1, 0x10, 8, "x")};
+  Profile stripped = a, other = a;
+  stripped.functions[0].name = "function@0x10";
+  other.functions[0] = function(0, 0x10, 32, "open");
+  other.functions[2] = function(0, 0x40, 80, "close");
+  Merger merger;
+  REQUIRE(merger.add(a, "a", 1));
+  REQUIRE(merger.add(stripped, "b", 1));
+  const Status refused = merger.add(other, "c", 1);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message ==
+        "cannot add c: /usr/bin/app has no build-id, and is another build there");
+}
+
 TEST_CASE("each merged run is listed with its command, start, instructions and weight") {
   Profile a = test::sample_profile();
   a.run.command = {"app", "input"};

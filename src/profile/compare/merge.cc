@@ -295,6 +295,31 @@ std::vector<uint32_t> Merger::map_modules(const ModuleTable& modules) {
   return result;
 }
 
+// A module without a build-id is known by its path alone, where there may be another build:
+// then most functions that begin where one of the sum's does are others.
+Status Merger::check_builds(const Profile& profile, const std::string& file) const {
+  struct Common {
+    size_t all = 0, others = 0;
+  };
+  std::map<uint32_t, Common> of_modules;
+  for (const Function& f : profile.functions) {
+    const Module& module = profile.modules[f.at.module];
+    if (!module.build_id.empty() || module.path.empty()) continue;
+    const auto in_sum = module_of_key_.find(module_key(module));
+    if (in_sum == module_of_key_.end()) continue;
+    const auto known = functions_.find({in_sum->second, f.at.offset});
+    if (known == functions_.end()) continue;
+    Common& common = of_modules[f.at.module];
+    common.all++;
+    common.others += known->second.name != f.name && known->second.size != f.size;
+  }
+  for (const auto& [module, common] : of_modules)
+    if (2 * common.others > common.all)
+      return fail("cannot add {}: {} has no build-id, and is another build there", file,
+                  profile.modules[module].path);
+  return {};
+}
+
 // Hotlists name modules by path; a path that two modules share says nothing.
 void Merger::take_lines(const Profile& profile) {
   std::map<std::string, std::string> key_of_path;
@@ -343,6 +368,7 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
       return fail("cannot add {}: its counts are too large", file);
   if (!empty_) SP_TRY(check_same_region(sum_.run, "the sum", profile.run, file));
   SP_TRY(check_probes(sum_.probes, profile.probes, file));
+  SP_TRY(check_builds(profile, file));
   if (profile.run.region) {
     profile.run.region->entries *= weight;
     profile.run.region->program_instructions *= weight;

@@ -6,14 +6,14 @@
 // more than twice as many as MergeLimits says, and what goes is counted.
 //
 // Modules are the same where their build-ids are; where a module has none, where its path is
-// (anonymous code: its address). Counts are added, each multiplied by the profile's weight, and
-// the sum obeys the same conservation laws as its parts. The result does not depend on the order
-// of adding, nor on what was merged before: merge(a, merge(b, c)) = merge(merge(b, a), c).
-// Exceptions, which change no sum: source lines of hotlists come from hotlists, so a row that no
-// merged hotlist had needs the `lines` of hotlists(); where the end of a block was never reached,
-// because each of its executions was interrupted, other blocks may be cut there or not; standard
-// errors are rounded at each step; and a table that outgrew its limit has lost rows, in each order
-// others.
+// (anonymous code: its address), and a profile whose module of that path has other functions is
+// refused. Counts are added, each multiplied by the profile's weight, and the sum obeys the same
+// conservation laws as its parts. The result does not depend on the order of adding, nor on what
+// was merged before: merge(a, merge(b, c)) = merge(merge(b, a), c). Exceptions, which change no
+// sum: source lines of hotlists come from hotlists, so a row that no merged hotlist had needs the
+// `lines` of hotlists(); where the end of a block was never reached, because each of its executions
+// was interrupted, other blocks may be cut there or not; standard errors are rounded at each step;
+// and a table that outgrew its limit has lost rows, in each order others.
 //
 // What all runs have in common remains of the run; the earliest start, the sum of durations. Each
 // run that was added is listed in run.merged.
@@ -55,6 +55,7 @@ class Merger {
  private:
   using FileOffset = std::pair<std::string, uint64_t>;  // module's key, offset
 
+  Status check_builds(const Profile& profile, const std::string& file) const;
   std::vector<uint32_t> map_modules(const ModuleTable& modules);
   void take_lines(const Profile& profile);
   void take_functions(const Profile& profile, const std::vector<uint32_t>& module_in_sum);
