@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <thread>
 
+#include "base/start_thread.h"
+
 namespace shadowprof::shadow {
 namespace {
 
@@ -24,7 +26,10 @@ bool may_leave_idle_priority() {
   static const bool kMay = [] {
     bool may = false;
     const Tid own;
-    std::thread([&] { may = set_policy(own, SCHED_IDLE) && set_policy(own, SCHED_OTHER); }).join();
+    std::thread trial;
+    const auto try_it = [&] { may = set_policy(own, SCHED_IDLE) && set_policy(own, SCHED_OTHER); };
+    if (!start_thread(trial, try_it)) return false;
+    trial.join();
     return may;
   }();
   return kMay;
