@@ -151,7 +151,7 @@ Status judge_evidence(const profile::Diff& diff, const std::vector<LimitRule>& r
   if (diff.exact) return {};
   const profile::Sensitivity seen = profile::sensitivity(diff, rules);
   if (seen.subject.empty()) {
-    c.seen = "noise hides every change that its limits are about";
+    if (c.findings.empty()) c.seen = "noise hides every change that its limits are about";
   } else {
     c.seen =
         fmt::format("a change of {:.1f} % or more in {} ({:.1f} % of all) would have been seen",
@@ -203,6 +203,7 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
     c.base_file = base.file;
     c.new_file = now;
     c.exact = diff.exact;
+    c.knows_totals = diff.knows_totals;
     c.instructions = diff.instructions;
     c.rules = texts;
     SP_TRY(judge_completeness(diff, c));

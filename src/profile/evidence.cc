@@ -30,6 +30,17 @@ std::string why_empty(const Profile& p) {
     return fmt::format("no samples: {} could not be taken{}", refused,
                        p.run.mode == "burst" ? ", perhaps as the program was stopped"
                                              : "; --mode burst needs less");
+  if (p.run.start_at && !p.run.start_at->at_s)
+    return fmt::format("no samples: the program was not seen in {} (--start-at)",
+                       p.run.start_at->function);
+  if (const uint64_t elsewhere = stops_by(p, "elsewhere"); elsewhere != 0)
+    return fmt::format("no samples: none of {} looks found the program in {} (--only)", elsewhere,
+                       p.run.options.contains("only") ? p.run.options.at("only") : "it");
+  if (p.run.options.contains("duration") || p.run.options.contains("delay"))
+    return fmt::format(
+        "no samples: none was due in {:.3f} s (-d, -D); profile for longer, or raise "
+        "--max-overhead",
+        p.run.duration_s);
   if (p.run.exit && asleep <= kSleepsOfAShortProgram)
     return fmt::format(
         "no samples: the program ended before the first one, after {:.3f} s; --mode full profiles "
@@ -115,7 +126,7 @@ std::optional<std::string> uneven_runs(const Profile& profile) {
   }
   if (most <= kUneven * least) return std::nullopt;
   return fmt::format(
-      "the runs recorded from {:.2g} to {:.2g} % of their instructions: shares of instructions are "
+      "the runs recorded from {:.2g} to {:.3g} % of their instructions: shares of instructions are "
       "mostly of those that recorded more, and cycles per instruction are not known",
       100 * least, 100 * most);
 }

@@ -26,8 +26,9 @@ std::string where(const Finding& f) {
 }
 
 std::string summary(const Comparison& c) {
-  return fmt::format("{}instructions {} ({} before, {} now)",
-                     c.name.empty() ? "" : printable(c.name) + ": ", change_ratio(c.instructions),
+  const std::string name = c.name.empty() ? "" : printable(c.name) + ": ";
+  if (!c.knows_totals) return name + kNoTotal;
+  return fmt::format("{}instructions {} ({} before, {} now)", name, change_ratio(c.instructions),
                      c.instructions.base, c.instructions.now);
 }
 
@@ -70,9 +71,12 @@ std::string markdown_report(const std::vector<Comparison>& all) {
     const size_t errors = count(c, Severity::error);
     text += fmt::format("### {}{}\n\n", errors != 0 ? "Slower" : "No regression",
                         c.name.empty() ? "" : ": " + markdown(c.name));
-    text +=
-        fmt::format("Instructions: {} → {} (**{}**){}\n", c.instructions.base, c.instructions.now,
-                    markdown(change_ratio(c.instructions)), c.exact ? "" : ", not exact");
+    if (c.knows_totals)
+      text +=
+          fmt::format("Instructions: {} → {} (**{}**){}\n", c.instructions.base, c.instructions.now,
+                      markdown(change_ratio(c.instructions)), c.exact ? "" : ", not exact");
+    else
+      text += markdown(kNoTotal) + "\n";
     if (!c.seen.empty()) text += "\n" + markdown(c.seen) + "\n";
     if (!c.findings.empty())
       text +=

@@ -20,6 +20,7 @@ struct Comparison {
   std::string new_file;
   bool exact = true;
   std::string seen;  // where it is not: which change it could have seen, a sentence; "" if exact
+  bool knows_totals = true;
   profile::Change instructions;
   std::vector<std::string> rules;
   std::vector<profile::Finding> findings;  // files relative to where the sources are

@@ -37,7 +37,10 @@ class DiffRenderer : private TextPage {
         columns_(std::max<size_t>(options.columns, 80)) {}
 
   std::string render() {
-    total("instructions", diff_.instructions);
+    if (diff_.knows_totals)
+      total("instructions", diff_.instructions);
+    else
+      line(kNoTotal);
     total("calls", diff_.calls);
     if (diff_.exact)
       total("system calls", diff_.syscalls);

@@ -98,6 +98,7 @@ class Renderer : private TextPage {
   void who_and_how();
   void region(const profile::Region& region);
   void sampling();
+  void error_not_reached();
   void what_samples_missed();
   void samples_that_ended_early();
   void processor_time();

@@ -116,6 +116,7 @@ void Renderer::who_and_how() {
   std::string command;
   for (const std::string& word : run.command)
     command += (command.empty() ? "" : " ") + printable(word);
+  if (run.command.empty() && run.merged.size() > 1) command = "(several commands)";
   line(fit(command, columns_));
   for (size_t i = 1; i < run.images.size(); i++) {
     std::string words;
@@ -212,8 +213,21 @@ void Renderer::sampling() {
         until->functions, until->functions == 1 ? "" : "s", 100 * profile::kShareThatMatters,
         until->by_time ? "time" : "instructions", until->functions == 1 ? "was" : "were",
         100 * until->reached, 100 * until->limit));
+  error_not_reached();
   what_samples_missed();
   samples_that_ended_early();
+}
+
+// What --until-error was to wait for, where the run was over before.
+void Renderer::error_not_reached() {
+  const auto wanted = profile_.run.options.find("until_error");
+  if (wanted == profile_.run.options.end() || profile_.run.until_error) return;
+  const auto precision = profile::precision_of(profile_);
+  sentence(fmt::format(
+      "the error of --until-error {} was not reached: {}", printable(wanted->second),
+      precision
+          ? fmt::format("functions are known to ±{:.1f} percentage points", 100 * precision->widest)
+          : "it is not known how exactly functions are known"));
 }
 
 // Code of which only the time is known, or less than of the rest.
@@ -275,8 +289,8 @@ void Renderer::processor_time() {
   const double unseen_s = own_s - time.seconds();
   if (unseen_s >= kMuchUnseen_s && unseen_s > kMuchUnseenShare * own_s)
     sentence(fmt::format(
-        "the clock has not seen {:.2f} s more, in processes and threads that end within one period "
-        "of it: nothing below has them",
+        "the clock has not seen {:.2f} s more: processes and threads that end within one period of "
+        "it, or work in step with it; nothing below has them",
         unseen_s));
 }
 

@@ -31,8 +31,10 @@ double ProgramSchedule::of_first(Sum Times::*sum) const {
   return first == threads_.end() ? 0 : (first->second.*sum).seconds();
 }
 
-double ProgramSchedule::first_ran_s() const {
-  return of_first(&Times::ran);
+double ProgramSchedule::first_share() const {
+  double all_s = 0;
+  for (const auto& [thread, times] : threads_) all_s += times.ran.seconds();
+  return all_s > 0 ? of_first(&Times::ran) / all_s : 1;
 }
 
 double ProgramSchedule::first_waited_s() const {

@@ -18,8 +18,9 @@ class ProgramSchedule {
   void begin(Tid process);
   void look();
 
-  double first_ran_s() const;      // the thread that the process began with
-  double first_waited_s() const;   // the same
+  // The thread that the process began with.
+  double first_waited_s() const;
+  double first_share() const;      // of what all have run; 1 where none was seen to
   double others_waited_s() const;  // all others, added up
 
  private:

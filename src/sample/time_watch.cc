@@ -75,7 +75,7 @@ void TimeWatch::fill(double duration_s, double watched_cpu_s, uint64_t cycles_at
   }
   if (!time.sees_kernel) {
     time.kernel_s = std::max(0.0, watched_cpu_s - time.user_s);
-    first_thread_s = std::max(first_thread_s, source_->schedule().first_ran_s());
+    first_thread_s = std::max(first_thread_s, source_->schedule().first_share() * watched_cpu_s);
   }
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
   time.queued_s = std::min(time.waiting_s, source_->schedule().first_waited_s());

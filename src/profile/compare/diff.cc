@@ -270,8 +270,10 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   Diff diff;
   diff.exact = base.confidence.exact && now.confidence.exact;
   diff.groups = groups_of(base, now);
-  for (const Profile* p : {&base, &now})
+  for (const Profile* p : {&base, &now}) {
     diff.estimates_inclusive |= p->run.options.contains("inclusive");
+    diff.knows_totals &= !p->coverage.assumed_total;
+  }
   diff.base_incomplete = why_incomplete(base).value_or("");
   diff.new_incomplete = why_incomplete(now).value_or("");
   const auto total = [](const Profile& p) {

@@ -180,6 +180,8 @@ struct Diff {
   bool has_contexts = false;
   bool estimates_inclusive =
       false;            // in one of them what callees cost is divided by counts of calls
+  // Not where of one of them too little was profiled to estimate what it executed.
+  bool knows_totals = true;
   Change instructions;  // sampled: as each profile estimates it
   Change calls;
   Change syscalls;

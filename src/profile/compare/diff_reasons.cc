@@ -315,7 +315,11 @@ void name_reasons(const Profile& base, const Profile& now, Diff& diff) {
   for (FunctionChange& c : diff.functions) {
     const auto delta = static_cast<double>(c.self.delta());
     const double noise = diff.exact ? 0 : critical_value(diff.error_groups()) * c.error;
-    if (std::abs(delta) >= noise) c.reason = reasons.of(c);
+    if (std::abs(delta) < noise) continue;
+    c.reason = reasons.of(c);
+    // Counts of both are on one scale.
+    if (!diff.exact && c.reason.kind == ReasonKind::calls)
+      c.reason.text += ", for as many instructions in all";
   }
 }
 

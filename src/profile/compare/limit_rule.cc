@@ -386,18 +386,21 @@ Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
     if (decides && rule.bound != Bound::absolute) all_absolute = false;
     const std::vector<Judged> judged = judged_by(diff, rule);
     const double critical = critical_for(diff, rule, judged, rules.size());
+    double all = 0, seen = 0;  // what there was before
     for (const Judged& j : judged) {
       const auto base = static_cast<double>(j.change.base);
       const double visible = visible_change(rule, j, critical);
-      if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base))
-        continue;
-      sees |= decides;
+      if (rule.bound == Bound::absolute || !j.in_base) continue;
+      all += base;
+      if (j.change.now == 0 || j.error <= 0 || !(visible <= base)) continue;
+      seen += base;
       if (base <= most) continue;
       most = base;
       best.subject = metric_name(rule.metric) + (j.name.empty() ? "" : " " + j.name);
       best.change = visible / base;
       best.part = j.whole.base == 0 ? 0 : base / static_cast<double>(j.whole.base);
     }
+    sees |= decides && seen > 0 && 2 * seen >= all;
   }
   best.decidable = sees || all_absolute;
   return best;

@@ -112,8 +112,8 @@ bool matches_glob(std::string_view glob, std::string_view text);
 
 // Which changes a check could have seen, where a profile is sampled.
 struct Sensitivity {
-  // All limits that a check fails by are absolute, or one is about something of which noise does
-  // not hide that it doubles.
+  // All limits that a check fails by are absolute, or noise does not hide that half of what one of
+  // them is about doubles.
   bool decidable = false;
   std::string
       subject;  // the largest one that can be: "instructions of parse"; "" where there is none
