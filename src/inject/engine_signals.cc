@@ -105,7 +105,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   switch (disposition) {
     case Disposition::nothing:
       if (t.sleep.conceal(t.tracee, regs, signal) && !t.tracee.set_registers_if_alive(regs)) return;
-      if (t.in_engine && ptrace::CutCall::is_cut(t.tracee, regs)) {
+      if (t.in_engine && (t.cut.is_still_cut(regs) || ptrace::CutCall::is_cut(t.tracee, regs))) {
         t.cut.begin(regs);
         if (!t.tracee.set_registers_if_alive(regs)) return;
       } else if (t.in_engine && note_ignored(t, regs, info)) {

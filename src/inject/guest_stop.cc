@@ -55,7 +55,7 @@ bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status) {
   const bool of_call = status.kind() == ptrace::WaitStatus::Kind::syscall_stop;
   if (!of_call) {
     t.cut.finish(regs);
-  } else if (!t.cut.look(status, false, regs)) {
+  } else if (!t.cut.look(t.tracee, status, false, regs)) {
     return true;
   }
   (void)t.tracee.set_registers_if_alive(regs);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "ptrace/cut_call.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+
+#include <cerrno>
 
 #include "ptrace/borrow_fd.h"
 
@@ -22,6 +25,7 @@ constexpr unsigned kMemoryDevices = 1;  // a major number
 struct Shape {
   Argument buffer;
   Argument length;
+  uint64_t unit = 1;  // bytes of the buffer for one of the length
 };
 
 Shape shape_of(uint64_t number) {
@@ -31,6 +35,8 @@ Shape shape_of(uint64_t number) {
     case SYS_sendto:
     case SYS_recvfrom:
       return {&Registers::rsi, &Registers::rdx};
+    case SYS_recvmmsg:
+      return {&Registers::rsi, &Registers::rdx, sizeof(mmsghdr)};
     case SYS_getrandom:
       return {&Registers::rdi, &Registers::rsi};
     default:
@@ -52,6 +58,29 @@ bool is_stream(Tracee thread, uint64_t fd) {
          type == SOCK_STREAM;
 }
 
+bool waits_for_messages(uint64_t flags) {
+  return (flags & (MSG_DONTWAIT | MSG_WAITFORONE)) == 0;
+}
+
+// The kernel leaves to the socket's next call why it came back with fewer messages (net/socket.c
+// do_recvmmsg): that it was interrupted, if that was it. The next call is not to be told.
+bool has_interrupted_messages(Tracee thread, uint64_t fd) {
+  constexpr int kRestarts = 512;  // the kernel's own ERESTARTSYS
+  const auto socket = borrow_fd(thread.tid(), static_cast<int>(fd));
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  return socket && (::fcntl(socket->get(), F_GETFL) & O_NONBLOCK) == 0 &&
+         ::getsockopt(socket->get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 &&
+         (error == kRestarts || error == EINTR);
+}
+
+// What was handed in stays so, and completions are still waited for.
+bool waits_for_completions(const Registers& registers) {
+  constexpr uint64_t kGetEvents = 1;  // IORING_ENTER_GETEVENTS
+  return registers.orig_rax == SYS_io_uring_enter && static_cast<int64_t>(registers.rax) > 0 &&
+         registers.rax == registers.rsi && registers.rdx != 0 && (registers.r10 & kGetEvents);
+}
+
 // Each of its bytes is like the others. /dev/kmsg is none: it has messages.
 bool is_endless(dev_t device) {
   constexpr unsigned kZero = 5, kFull = 7, kRandom = 8, kUrandom = 9;
@@ -70,11 +99,13 @@ bool file_of(Tracee thread, uint64_t fd, struct stat& status) {
 
 bool CutCall::may_sleep_between_bytes(uint64_t number, uint64_t flags) {
   return number == SYS_write || number == SYS_sendto ||
-         (number == SYS_recvfrom && waits_for_all(flags));
+         (number == SYS_recvfrom && waits_for_all(flags)) ||
+         (number == SYS_recvmmsg && waits_for_messages(flags));
 }
 
 bool CutCall::is_cut(Tracee thread, const Registers& registers) {
   if (!registers.in_syscall()) return false;
+  if (waits_for_completions(registers)) return true;
   const Shape shape = shape_of(registers.orig_rax);
   const auto moved = static_cast<int64_t>(registers.rax);
   if (!shape.length || moved <= 0 || static_cast<uint64_t>(moved) >= registers.*shape.length)
@@ -82,6 +113,8 @@ bool CutCall::is_cut(Tracee thread, const Registers& registers) {
   if (registers.orig_rax == SYS_getrandom) return true;
   if (registers.orig_rax == SYS_recvfrom)
     return waits_for_all(registers.r10) && is_stream(thread, registers.rdi);
+  if (registers.orig_rax == SYS_recvmmsg)
+    return waits_for_messages(registers.r10) && has_interrupted_messages(thread, registers.rdi);
   struct stat file;
   if (!file_of(thread, registers.rdi, file)) return false;
   // What others put there is read as it comes.
@@ -90,6 +123,7 @@ bool CutCall::is_cut(Tracee thread, const Registers& registers) {
 }
 
 uint64_t CutCall::left() const {
+  if (original_.orig_rax == SYS_io_uring_enter) return 0;
   return original_.*shape_of(original_.orig_rax).length - done_;
 }
 
@@ -100,25 +134,37 @@ void CutCall::go_on(Registers& registers) {
   registers.rip -= machine::kSyscallInsnBytes;
   registers.rax = original_.orig_rax;
   registers.orig_rax = machine::kNoSyscall;
-  registers.*shape.buffer += done_;
+  if (original_.orig_rax == SYS_io_uring_enter) {
+    registers.rsi = 0;  // nothing more to hand in
+    return;
+  }
+  registers.*shape.buffer += done_ * shape.unit;
   registers.*shape.length = left();
 }
 
 void CutCall::begin(Registers& registers) {
   original_ = registers;
   done_ = registers.rax;
-  active_ = true;
+  active_ = goes_on_ = true;
   inside_ = false;
   go_on(registers);
 }
 
-bool CutCall::look(const WaitStatus& status, bool handled, Registers& registers) {
+// Whether the call with this answer, which went on with another one, is to go on once more.
+bool CutCall::is_cut_again(Tracee thread, int64_t answer) const {
+  if (original_.orig_rax == SYS_io_uring_enter) return answer == -int64_t{EINTR};
+  if (answer <= 0 || left() == 0) return false;
+  return original_.orig_rax != SYS_recvmmsg || has_interrupted_messages(thread, original_.rdi);
+}
+
+bool CutCall::look(Tracee thread, const WaitStatus& status, bool handled, Registers& registers) {
   if (status.kind() == WaitStatus::Kind::syscall_stop) {
     inside_ = !inside_;
     if (inside_ || registers.restart_pending()) return false;
     const auto moved = static_cast<int64_t>(registers.rax);
     if (moved > 0) done_ += static_cast<uint64_t>(moved);
-    if (moved > 0 && left() > 0)
+    goes_on_ = is_cut_again(thread, moved);
+    if (goes_on_)
       go_on(registers);
     else
       finish(registers);
@@ -132,7 +178,13 @@ bool CutCall::look(const WaitStatus& status, bool handled, Registers& registers)
 void CutCall::finish(Registers& registers) {
   registers = original_;
   registers.rax = done_;
-  active_ = inside_ = false;
+  was_to_go_on_ = goes_on_ && !inside_;
+  active_ = inside_ = goes_on_ = false;
+}
+
+bool CutCall::is_still_cut(const Registers& registers) const {
+  return was_to_go_on_ && registers.in_syscall() && registers.rip == original_.rip &&
+         registers.rsp == original_.rsp && registers.rax == done_;
 }
 
 }  // namespace shadowprof::ptrace

@@ -40,18 +40,24 @@ class CutCall {
   void begin(machine::Registers& registers);
   // True if changed; the caller sets the registers. `handled`: the stop is for a signal that runs a
   // handler.
-  bool look(const WaitStatus& status, bool handled, machine::Registers& registers);
+  bool look(Tracee thread, const WaitStatus& status, bool handled, machine::Registers& registers);
   // The caller sets the registers.
   void finish(machine::Registers& registers);
+  // With the registers of finish(), where what was left had not been begun: is_cut() may know it of
+  // the first time alone.
+  bool is_still_cut(const machine::Registers& registers) const;
 
  private:
   uint64_t left() const;
+  bool is_cut_again(Tracee thread, int64_t answer) const;
   void go_on(machine::Registers& registers);
 
   machine::Registers original_{};  // behind the call
   uint64_t done_ = 0;              // bytes
   bool active_ = false;
   bool inside_ = false;
+  bool goes_on_ = false;       // the registers are those of another call
+  bool was_to_go_on_ = false;  // at the last finish()
 };
 
 }  // namespace shadowprof::ptrace

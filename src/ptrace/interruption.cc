@@ -127,10 +127,12 @@ bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers, int s
     const auto timeout = timeout_of(thread.tid(), registers);
     const auto so_far = last_ - first_;
     if (timeout && timeout->length && so_far >= *timeout->length) {
+      pc_ = 0;  // the next such call is another one
       if (!has_seen_some) registers.rax = static_cast<uint64_t>(timeout->result);
       return true;
     }
     if (!timeout && so_far >= kUnknownTimeout) {
+      pc_ = 0;
       const bool gives_up = static_cast<int64_t>(registers.rax) == -int64_t{EINTR};
       registers.rax = static_cast<uint64_t>(-int64_t{EINTR});
       return !gives_up;

@@ -19,10 +19,16 @@ namespace shadowprof::ptrace {
 
 class StormCount {
  public:
-  void note(bool is_where_the_last_was) {
+  using Clock = std::chrono::steady_clock;
+
+  void note(bool is_where_the_last_was, Clock::time_point now = Clock::now()) {
     same_places_ = is_where_the_last_was ? same_places_ + 1 : 0;
-    if (same_places_ >= kSamePlaces) {
+    if (same_places_ == 0) there_since_ = now;
+    const bool is_new = now - last_storm_ > kForgotten;
+    const bool waits = is_new && now - there_since_ < kQueueIsOver;
+    if (same_places_ >= kSamePlaces && !waits) {
       left_ = kStormSignals;
+      last_storm_ = now;
     } else if (left_ != 0) {
       left_--;
     }
@@ -52,7 +58,12 @@ class StormCount {
   static constexpr unsigned kStormSignals = 16;
   static constexpr std::chrono::microseconds kMoment{40};
   static constexpr unsigned kMostRounds = 8;
+  // A queue of signals that has an end comes as fast, but not for long.
+  static constexpr std::chrono::milliseconds kQueueIsOver{50};
+  static constexpr std::chrono::seconds kForgotten{1};
 
+  Clock::time_point there_since_{};
+  Clock::time_point last_storm_{};
   unsigned same_places_ = 0;  // signals in a row that came right where the one before did
   unsigned left_ = 0;         // signals until the storm is taken to be over
   unsigned rounds_ = 0;       // moments in a row in which it has not executed anything

@@ -288,7 +288,7 @@ bool Program::mend_cut_call(ptrace::Tracee thread, const WaitStatus& status,
   Thread& known = threads_[thread.tid()];
   const bool signalled = status.kind() == WaitStatus::Kind::signal_stop;
   if (known.cut.is_active())
-    return known.cut.look(status, signalled && has_handler(thread.tid(), status.signal()),
+    return known.cut.look(thread, status, signalled && has_handler(thread.tid(), status.signal()),
                           registers);
   const bool by_us = status.is_trap() && status.is_event(StopEvent::stop);
   const bool by_signal = signalled && !may_stop_the_process(status.signal());

@@ -150,7 +150,8 @@ def ends_while_left(options):
             require(status in (0, 1, 125), f"{name} after {after_ms} ms: {status}, {said}")
 
 
-CASES = [case(what) for what in ("pipe", "socket", "all", "peek", "datagrams", "zero", "random", "ignored")]
+CASES = [case(what) for what in ("pipe", "socket", "all", "peek", "datagrams", "messages", "timeouts", "queue",
+                                 "zero", "random", "ignored")]
 CASES += [case("handled", ""), attached_and_left, left_while_somebody_reads,
           ends_while_left, left_in_a_call]
 

@@ -9,6 +9,9 @@
 //   peek                 a child sends what is looked at with MSG_PEEK and MSG_WAITALL
 //   datagrams            a child answers each datagram by one, and sends signals that are ignored;
 //                        MSG_WAITALL does nothing there
+//   messages             four datagrams at a time (recvmmsg), and ignored signals between them
+//   timeouts             waits that end by their timeout, and ignored signals meanwhile
+//   queue                signals that were queued, all of which come when they are let in
 //   zero, random         large reads of /dev/zero, and of random bytes
 //   ignored              as pipe, while the child sends signals that are ignored
 //   handled              as pipe, with a timer whose handler restarts nothing: short calls are
@@ -20,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -147,6 +151,87 @@ static void move_datagrams(double seconds) {
   if (waitpid(child, &status, 0) != child || status != 0) fail("the other side");
 }
 
+// Ignored signals, this often.
+static pid_t start_signalling(unsigned each_us) {
+  const pid_t parent = getpid(), child = fork();
+  if (child != 0) return child;
+  while (getppid() == parent) {
+    usleep(each_us);
+    kill(parent, SIGURG);
+  }
+  _exit(0);
+}
+
+static void end_child(pid_t child) {
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
+}
+
+static void receive_messages(double seconds) {
+  enum { kMessages = 4 };
+  static char bytes[kMessages][kSmallPiece];
+  struct iovec parts[kMessages];
+  struct mmsghdr all[kMessages];
+  memset(all, 0, sizeof all);
+  for (int i = 0; i < kMessages; i++) {
+    parts[i] = (struct iovec){bytes[i], sizeof bytes[i]};
+    all[i].msg_hdr.msg_iov = &parts[i];
+    all[i].msg_hdr.msg_iovlen = 1;
+  }
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) != 0) fail("socketpair");
+  const pid_t signalling = start_signalling(5000), sending = fork();
+  if (sending == 0)
+    for (;;) {
+      usleep(8000);
+      if (send(ends[1], block, kSmallPiece, 0) != kSmallPiece) _exit(1);
+    }
+  while (!is_over(seconds)) {
+    count(recvmmsg(ends[0], all, kMessages, 0, NULL), kMessages);
+    count(recv(ends[0], bytes, sizeof bytes, 0), kSmallPiece);
+    if (memcmp(bytes[kMessages - 1], block, kSmallPiece) != 0) fail("the message");
+  }
+  end_child(sending);
+  end_child(signalling);
+}
+
+static void wait_for_timeouts(double seconds) {
+  enum { kTimeout_ms = 50 };
+  const pid_t signalling = start_signalling(7000);
+  const int set = epoll_create1(0);
+  while (!is_over(seconds)) {
+    struct epoll_event event;
+    struct timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    if (epoll_wait(set, &event, 1, kTimeout_ms) != 0) fail("epoll_wait");
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    const long took_us =
+        (after.tv_sec - before.tv_sec) * 1000000 + (after.tv_nsec - before.tv_nsec) / 1000;
+    count(took_us >= kTimeout_ms * 1000, 1);
+  }
+  end_child(signalling);
+}
+
+static volatile int queued;
+static void on_queued(int signal) {
+  (void)signal;
+  queued = queued + 1;
+}
+
+static void let_queue_in(double seconds) {
+  enum { kQueued = 100 };
+  struct sigaction action = {.sa_handler = on_queued};
+  sigset_t set, before;
+  sigemptyset(&set);
+  sigaddset(&set, SIGRTMAX);
+  sigaction(SIGRTMAX, &action, NULL);
+  while (!is_over(seconds)) compute(30000);
+  sigprocmask(SIG_BLOCK, &set, &before);
+  for (int i = 0; i < kQueued; i++) sigqueue(getpid(), SIGRTMAX, (union sigval){.sival_int = i});
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  count(queued, kQueued);
+}
+
 static void take(int fd, size_t at, int flags) {
   static char received[kPeek];
   const ssize_t got = recv(fd, received, kPeek, MSG_WAITALL | flags);
@@ -239,6 +324,12 @@ int main(int argc, char **argv) {
     read_device(NULL, seconds);
   } else if (strcmp(what, "datagrams") == 0) {
     move_datagrams(seconds);
+  } else if (strcmp(what, "messages") == 0) {
+    receive_messages(seconds);
+  } else if (strcmp(what, "timeouts") == 0) {
+    wait_for_timeouts(seconds);
+  } else if (strcmp(what, "queue") == 0) {
+    let_queue_in(seconds);
   } else {
     move(what, seconds);
   }
