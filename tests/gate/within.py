@@ -124,6 +124,8 @@ def each_entry_may_be_an_end_and_a_beginning(within):
     require(entries == 7 * TIMES, entries)
     before = 2 + 3  # _start and work
     require(inside == region["run"]["region"]["program_instructions"] - before, inside)
+    leaf, = (f for f in region["functions"] if f["name"] == "leaf")
+    require(leaf["invocations"] == entries, f"{leaf['invocations']} calls in {entries} regions")
     entries, _ = region_of(within.profile(within.regions, "--from", "inside_thread", "--to", "nothing_of_this_name"))
     require(entries == 4, f"{entries} threads")
 

@@ -152,6 +152,10 @@ void RegionFilter::step(Thread& thread, const RunFacts& run, std::span<const Wor
 }
 
 void RegionFilter::pass_border(Thread& thread, const RunFacts& run) {
+  if (run.closes && run.opens && thread.open) {
+    counts_.entries++;  // by a call that is within, so the stretch goes on
+    return;
+  }
   if (run.closes) close(thread);
   if (!run.opens || thread.open) return;
   counts_.entries++;
