@@ -74,13 +74,6 @@ bool has_interrupted_messages(Tracee thread, uint64_t fd) {
          (error == kRestarts || error == EINTR);
 }
 
-// What was handed in stays so, and completions are still waited for.
-bool waits_for_completions(const Registers& registers) {
-  constexpr uint64_t kGetEvents = 1;  // IORING_ENTER_GETEVENTS
-  return registers.orig_rax == SYS_io_uring_enter && static_cast<int64_t>(registers.rax) > 0 &&
-         registers.rax == registers.rsi && registers.rdx != 0 && (registers.r10 & kGetEvents);
-}
-
 // Each of its bytes is like the others. /dev/kmsg is none: it has messages.
 bool is_endless(dev_t device) {
   constexpr unsigned kZero = 5, kFull = 7, kRandom = 8, kUrandom = 9;
@@ -105,7 +98,6 @@ bool CutCall::may_sleep_between_bytes(uint64_t number, uint64_t flags) {
 
 bool CutCall::is_cut(Tracee thread, const Registers& registers) {
   if (!registers.in_syscall()) return false;
-  if (waits_for_completions(registers)) return true;
   const Shape shape = shape_of(registers.orig_rax);
   const auto moved = static_cast<int64_t>(registers.rax);
   if (!shape.length || moved <= 0 || static_cast<uint64_t>(moved) >= registers.*shape.length)
@@ -123,7 +115,6 @@ bool CutCall::is_cut(Tracee thread, const Registers& registers) {
 }
 
 uint64_t CutCall::left() const {
-  if (original_.orig_rax == SYS_io_uring_enter) return 0;
   return original_.*shape_of(original_.orig_rax).length - done_;
 }
 
@@ -134,10 +125,6 @@ void CutCall::go_on(Registers& registers) {
   registers.rip -= machine::kSyscallInsnBytes;
   registers.rax = original_.orig_rax;
   registers.orig_rax = machine::kNoSyscall;
-  if (original_.orig_rax == SYS_io_uring_enter) {
-    registers.rsi = 0;  // nothing more to hand in
-    return;
-  }
   registers.*shape.buffer += done_ * shape.unit;
   registers.*shape.length = left();
 }
@@ -152,7 +139,6 @@ void CutCall::begin(Registers& registers) {
 
 // Whether the call with this answer, which went on with another one, is to go on once more.
 bool CutCall::is_cut_again(Tracee thread, int64_t answer) const {
-  if (original_.orig_rax == SYS_io_uring_enter) return answer == -int64_t{EINTR};
   if (answer <= 0 || left() == 0) return false;
   return original_.orig_rax != SYS_recvmmsg || has_interrupted_messages(thread, original_.rdi);
 }
