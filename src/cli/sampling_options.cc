@@ -278,7 +278,6 @@ void SamplingOptions::record_in(const std::string& mode,
   if (!start_at.empty()) options["start_at"] = start_at;
   if (until_error > 0) options["until_error"] = fmt::format("{}", until_error);
   if (duration > 0) options["duration"] = fmt::format("{}", duration);
-  if (delay > 0) options["delay"] = fmt::format("{}", delay);
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);
     return;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 
 namespace shadowprof::profile {
@@ -16,6 +17,16 @@ constexpr uint64_t kSleepsOfAShortProgram = 3;
 uint64_t stops_by(const Profile& profile, const char* kind) {
   const auto found = profile.overhead.stops.find(kind);
   return found == profile.overhead.stops.end() ? 0 : found->second;
+}
+
+// For how long it was to be sampled, if that was said.
+std::optional<double> duration_option(const Run& run) {
+  const auto found = run.options.find("duration");
+  if (found == run.options.end()) return std::nullopt;
+  const std::string& text = found->second;
+  double seconds = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  return read.ec == std::errc() ? std::optional(seconds) : std::nullopt;
 }
 
 // A sampled profile without a sample.
@@ -36,10 +47,10 @@ std::string why_empty(const Profile& p) {
   if (const uint64_t elsewhere = stops_by(p, "elsewhere"); elsewhere != 0)
     return fmt::format("no samples: none of {} looks found the program in {} (--only)", elsewhere,
                        p.run.options.contains("only") ? p.run.options.at("only") : "it");
-  if (p.run.options.contains("duration") || p.run.options.contains("delay"))
+  const auto wanted_s = duration_option(p.run);
+  if (wanted_s && p.run.duration_s >= *wanted_s && asleep <= kSleepsOfAShortProgram)
     return fmt::format(
-        "no samples: none was due in {:.3f} s (-d, -D); profile for longer, or raise "
-        "--max-overhead",
+        "no samples: none was due in {:.3f} s (-d); profile for longer, or raise --max-overhead",
         p.run.duration_s);
   if (p.run.exit && asleep <= kSleepsOfAShortProgram)
     return fmt::format(

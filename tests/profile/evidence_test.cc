@@ -99,6 +99,13 @@ TEST_CASE("a profile without samples says why") {
   CHECK(says("none was due in 0.250 s"));
   p.run.exit = profile::Exit{};
   CHECK(says("ended before the first one, after 0.250 s; --mode full profiles all of it"));
+  p.run.options["duration"] = "0.2";
+  CHECK(says("none was due in 0.250 s (-d)"));
+  p.run.options["duration"] = "3";
+  CHECK(says("ended before the first one"));
+  p.run.options["only"] = "rare";
+  p.overhead.stops = {{"elsewhere", 7}};
+  CHECK(says("none of 7 looks found the program in rare (--only)"));
   p.overhead.stops = {{"sleeping", 3}};
   CHECK(says("ended before the first one"));
   p.overhead.stops = {{"sleeping", 4}};
