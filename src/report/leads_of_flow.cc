@@ -56,10 +56,11 @@ bool LeadSearch::is_certain_branch(const profile::Place& at) const {
   const auto from = code_.code_ref(at);
   if (confidence.exact || confidence.groups < 2 || !from) return true;
   double count = 0, error = 0;
-  for (const profile::Edge& edge :
-       std::ranges::equal_range(profile_.tables.edges, *from, {}, &profile::Edge::from)) {
-    count += static_cast<double>(edge.count);
-    error += static_cast<double>(edge.error);
+  const profile::EdgeTable& edges = profile_.tables.edges;
+  for (auto edge = std::ranges::lower_bound(edges, *from, {}, &profile::Edge::from);
+       edge != edges.end() && edge->from == *from; ++edge) {
+    count += static_cast<double>(edge->count);
+    error += static_cast<double>(edge->error);
   }
   return profile::critical_value(confidence.groups) * error <= count;
 }
