@@ -23,10 +23,8 @@ class StormCount {
 
   void note(bool is_where_the_last_was, Clock::time_point now = Clock::now()) {
     same_places_ = is_where_the_last_was ? same_places_ + 1 : 0;
-    if (same_places_ == 0) there_since_ = now;
     const bool is_new = now - last_storm_ > kForgotten;
-    const bool waits = is_new && now - there_since_ < kQueueIsOver;
-    if (same_places_ >= kSamePlaces && !waits) {
+    if (same_places_ >= (is_new ? kLongestQueue : kSamePlaces)) {
       left_ = kStormSignals;
       last_storm_ = now;
     } else if (left_ != 0) {
@@ -58,11 +56,11 @@ class StormCount {
   static constexpr unsigned kStormSignals = 16;
   static constexpr std::chrono::microseconds kMoment{40};
   static constexpr unsigned kMostRounds = 8;
-  // A queue of signals that has an end comes as fast, but not for long.
-  static constexpr std::chrono::milliseconds kQueueIsOver{50};
+  // A queue of signals comes as fast when it is let in, but has an end. So the first storm for some
+  // time takes more of them.
+  static constexpr unsigned kLongestQueue = 256;
   static constexpr std::chrono::seconds kForgotten{1};
 
-  Clock::time_point there_since_{};
   Clock::time_point last_storm_{};
   unsigned same_places_ = 0;  // signals in a row that came right where the one before did
   unsigned left_ = 0;         // signals until the storm is taken to be over
