@@ -422,6 +422,7 @@ TEST_CASE("parts of a program, and probes of one name, are not added to others")
   REQUIRE_FALSE(status);
   CHECK(status.error().message.find("what begins in 'parse'") != std::string::npos);
   Profile probed = p;
+  probed.tables.probes.clear();
   probed.probes.resize(1);
   probed.probes[0].name = "sizes";
   probed.probes[0].text = "on memcpy";
