@@ -95,6 +95,8 @@ void Slot::unwatch(unsigned number) {
 }
 
 void Slot::trap_masks(bool all) {
+  const bool are_all = state().masks_plain[0][0] == 0;  // as in a page that is new
+  if (all == are_all) return;
   for (size_t i = 0; i < emu::kMaskBytes.size(); i++) {
     const auto raised = static_cast<uint8_t>(ptrace::kInstructionSignals >> 8 * emu::kMaskBytes[i]);
     for (unsigned byte = 0; byte < 256; byte++)

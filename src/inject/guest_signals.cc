@@ -35,13 +35,13 @@ void begin_actions(GuestProcess& process) {
 }
 
 void refresh_mask(GuestThread& t) {
-  const bool is_exact = t.holding || (t.blocked & ptrace::kInstructionSignals) != 0;
+  const bool is_exact = t.holding || blocks_raised(t);
   if (!is_exact) (void)t.tracee.get_signal_mask_if_alive(t.blocked);
 }
 
 void note_mask(GuestThread& t) {
   (void)t.tracee.get_signal_mask_if_alive(t.blocked);
-  if (t.slot != nullptr) t.slot->trap_masks((t.blocked & ptrace::kInstructionSignals) != 0);
+  if (t.slot != nullptr) t.slot->trap_masks(blocks_raised(t));
   if (t.blocked & kOwnSignalMask) (void)look_at_actions(t);  // an Error: it is dying
 }
 

@@ -22,6 +22,10 @@ bool set_action(GuestThread& t, int signal);
 // A program begins: its actions are the default, but for signals that were ignored before.
 void begin_actions(GuestProcess& process);
 
+// Whether the thread blocks a signal that an instruction may raise.
+inline bool blocks_raised(const GuestThread& t) {
+  return (t.blocked & ptrace::kInstructionSignals) != 0;
+}
 // The thread's mask may have changed; it is stopped in guest context.
 void note_mask(GuestThread& t);
 // The gateway may have let through a call that has set it. It does so only while what instructions

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "inject/guest_signals.h"
 #include "inject/mend_pointer.h"
 #include "kernel/proc.h"
 #include "ptrace/start_stack.h"
@@ -91,7 +92,7 @@ Status SpaceKeeper::give_slot(GuestThread& t) {
   }
   t.slot->state().leaves = 0;
   t.slot->state().stops_behind_call = 0;
-  t.slot->trap_masks((t.blocked & ptrace::kInstructionSignals) != 0);
+  t.slot->trap_masks(blocks_raised(t));
   t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;

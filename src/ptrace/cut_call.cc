@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <optional>
 
 #include "ptrace/borrow_fd.h"
 
@@ -49,13 +50,17 @@ bool waits_for_all(uint64_t flags) {
   return (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
 }
 
+std::optional<int> option_of(const UniqueFd& socket, int option) {
+  int value = 0;
+  socklen_t bytes = sizeof value;
+  if (::getsockopt(socket.get(), SOL_SOCKET, option, &value, &bytes) != 0) return std::nullopt;
+  return value;
+}
+
 // A datagram is received whole, or what does not fit is lost.
 bool is_stream(Tracee thread, uint64_t fd) {
   const auto socket = borrow_fd(thread.tid(), static_cast<int>(fd));
-  int type = 0;
-  socklen_t bytes = sizeof type;
-  return socket && ::getsockopt(socket->get(), SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 &&
-         type == SOCK_STREAM;
+  return socket && option_of(*socket, SO_TYPE) == SOCK_STREAM;
 }
 
 bool waits_for_messages(uint64_t flags) {
@@ -67,11 +72,9 @@ bool waits_for_messages(uint64_t flags) {
 bool has_interrupted_messages(Tracee thread, uint64_t fd) {
   constexpr int kRestarts = 512;  // the kernel's own ERESTARTSYS
   const auto socket = borrow_fd(thread.tid(), static_cast<int>(fd));
-  int error = 0;
-  socklen_t bytes = sizeof error;
-  return socket && (::fcntl(socket->get(), F_GETFL) & O_NONBLOCK) == 0 &&
-         ::getsockopt(socket->get(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 &&
-         (error == kRestarts || error == EINTR);
+  if (!socket || (::fcntl(socket->get(), F_GETFL) & O_NONBLOCK) != 0) return false;
+  const auto error = option_of(*socket, SO_ERROR);
+  return error == kRestarts || error == EINTR;
 }
 
 // Each of its bytes is like the others. /dev/kmsg is none: it has messages.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -82,6 +83,8 @@ class LeadSearch {
     leads_.push_back({stake, std::move(at), std::move(text)});
   }
 
+  // Rows of the table; none where the place is not known.
+  std::span<const profile::Edge> edges_from(const profile::Place& branch) const;
   bool is_certain_branch(const profile::Place& at) const;
   uint64_t times_not_taken(const profile::Place& branch) const;
 

@@ -49,18 +49,24 @@ double with_two_digits(double figure) {
 
 }  // namespace
 
+std::span<const profile::Edge> LeadSearch::edges_from(const profile::Place& branch) const {
+  const auto from = code_.code_ref(branch);
+  if (!from) return {};
+  const profile::EdgeTable& edges = profile_.tables.edges;
+  const auto begin = std::ranges::lower_bound(edges, *from, {}, &profile::Edge::from);
+  const auto end = std::ranges::upper_bound(edges, *from, {}, &profile::Edge::from);
+  return {begin, end};
+}
+
 // Noise does not explain how often it went where it goes. Edges of one place are met by the same
 // samples, so their errors add up.
 bool LeadSearch::is_certain_branch(const profile::Place& at) const {
   const profile::Confidence& confidence = profile_.confidence;
-  const auto from = code_.code_ref(at);
-  if (confidence.exact || confidence.groups < 2 || !from) return true;
+  if (confidence.exact || confidence.groups < 2) return true;
   double count = 0, error = 0;
-  const profile::EdgeTable& edges = profile_.tables.edges;
-  for (auto edge = std::ranges::lower_bound(edges, *from, {}, &profile::Edge::from);
-       edge != edges.end() && edge->from == *from; ++edge) {
-    count += static_cast<double>(edge->count);
-    error += static_cast<double>(edge->error);
+  for (const profile::Edge& edge : edges_from(at)) {
+    count += static_cast<double>(edge.count);
+    error += static_cast<double>(edge.error);
   }
   return profile::critical_value(confidence.groups) * error <= count;
 }
@@ -81,12 +87,8 @@ void LeadSearch::pointer_calls() {
 
 // How often a branch went on with what is next, which may not be among the hot edges.
 uint64_t LeadSearch::times_not_taken(const profile::Place& branch) const {
-  const auto at = code_.code_ref(branch);
-  if (!at) return 0;
-  const profile::EdgeTable& edges = profile_.tables.edges;
-  for (auto edge = std::ranges::lower_bound(edges, *at, {}, &profile::Edge::from);
-       edge != edges.end() && edge->from == *at; ++edge)
-    if (edge->kind == profile::EdgeKind::not_taken) return edge->count;
+  for (const profile::Edge& edge : edges_from(branch))
+    if (edge.kind == profile::EdgeKind::not_taken) return edge.count;
   return 0;
 }
 

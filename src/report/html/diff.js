@@ -200,15 +200,9 @@ const summary = () => {
   $('meta').textContent = 'before: ' + run(D.base) + '   |   now: ' + run(D.now);
   const of = (pair, name) => { const c = change(pair[0], pair[1]); const t = tile(ratio(c), name + ': ' + count(c.base) + ' → ' + count(c.now), said(c, name)); t.firstChild.classList.add(tone(c) || 'same'); return t; };
   const certain = F.filter((f) => f.c.d && !f.c.chance);
-  $('tiles').append(
-      D.knows_totals ? of(D.instructions, 'instructions') :
-                       tile('not known', 'how many instructions: too few were profiled'),
-      of(D.calls, 'calls'), of(D.syscalls, 'system calls'),
-      tile(whole(D.sizes.functions), 'functions changed'),
-      tile(
-          whole(certain.filter((f) => f.c.d > 0).length) + ' / ' +
-              whole(certain.filter((f) => f.c.d < 0).length),
-          'of the listed do more / less' + (sampled ? ', beyond chance' : '')));
+  const all = D.knows_totals ? of(D.instructions, 'instructions') : tile('not known', 'how many instructions: too few were profiled');
+  $('tiles').append(all, of(D.calls, 'calls'), of(D.syscalls, 'system calls'),
+    tile(whole(D.sizes.functions), 'functions changed'), tile(whole(certain.filter((f) => f.c.d > 0).length) + ' / ' + whole(certain.filter((f) => f.c.d < 0).length), 'of the listed do more / less' + (sampled ? ', beyond chance' : '')));
   const say = (words, warned) => $('where').append(el('p', { class: 'said ' + (warned ? 'warned' : 'soft') }, words));
   for (const s of [D.base, D.now]) if (s.incomplete) say(s.file + ' ' + s.incomplete, true);
   if (D.exact) say('Both profiles are exact: every difference is one of the program.');
